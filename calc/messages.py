@@ -1,0 +1,83 @@
+"""Sentences that travel with results: a msgid and its numbers, turned into text only where they are shown.
+
+`calc`, `data` and `probe` speak through :func:`msg`; the English msgid is the catalogue key, and numbers keep
+their base unit until a display spec in the msgid says how to print them: ``"{over_bytes:gib} over the limit"``.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from calc.units import GB, GIB, MILLI, TERA
+
+Translate: TypeAlias = Callable[[str], str]
+
+
+_WHOLE_MS = 100
+"""From here on a tenth of a millisecond says nothing."""
+
+
+def _gib(value: float) -> str:
+    return f"{value / GIB:,.1f} GiB"
+
+
+def _ms(value: float) -> str:
+    ms = value / MILLI
+    return f"{ms:,.0f} ms" if ms >= _WHOLE_MS else f"{ms:,.1f} ms"
+
+
+DISPLAY: Mapping[str, Callable[[float], str]] = MappingProxyType(
+    {
+        "gib": _gib,
+        "gbps": lambda v: f"{v / GB:,.1f} GB/s",
+        "tflops": lambda v: f"{v / TERA:,.0f} TFLOP/s",
+        "ms": _ms,
+        "s": lambda v: f"{v:,.2f} s",
+        "pct": lambda v: f"{v * 100:.3g} %",
+        "count": lambda v: f"{v:,.0f}",
+        "tok": lambda v: f"{v:,.0f} tokens",
+        "rate": lambda v: f"{v:,.2f} requests/s",
+        "toks": lambda v: f"{v:,.0f} tokens/s",
+    }
+)
+"""Display specs for numbers inside a sentence; inputs are bytes, bytes/s, FLOP/s, seconds, shares or counts."""
+
+
+class _Formatter(string.Formatter):
+    def __init__(self, translate: Translate) -> None:
+        self._translate = translate
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        if isinstance(value, Message):
+            return value.text(self._translate)
+        if format_spec in DISPLAY:
+            return DISPLAY[format_spec](value)
+        return super().format_field(value, format_spec)
+
+
+def _same(text: str) -> str:
+    return text
+
+
+@dataclass(frozen=True)
+class Message:
+    """One sentence for a user: English template and the numbers in it."""
+
+    msgid: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def text(self, translate: Translate = _same) -> str:
+        """The sentence in the language of ``translate`` (gettext), numbers formatted."""
+        return _Formatter(translate).vformat(translate(self.msgid), (), self.params)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def msg(msgid: str, /, **params: Any) -> Message:
+    """A sentence for a user. The literal ``msgid`` is extracted for translation."""
+    return Message(msgid, params)

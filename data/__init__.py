@@ -1,0 +1,1 @@
+"""What we remember: catalogue tables, readers of foreign files, live sources, the DuckDB store."""

@@ -1,0 +1,1 @@
+"""Live sources: Prometheus text of engines and of DCGM."""

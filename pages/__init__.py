@@ -1,0 +1,1 @@
+"""What the visitor reads: one script a page, ask → compute → show."""

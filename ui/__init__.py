@@ -1,0 +1,1 @@
+"""How it looks and asks: shell, state, inputs, words, pictures and the sheet."""
