@@ -42,6 +42,11 @@ class Deployment:
     """If given, the pool of one replica in tokens, as the engine logged it."""
 
     def __post_init__(self) -> None:
+        self._check_sizes()
+        self._check_split()
+        self._check_settings()
+
+    def _check_sizes(self) -> None:
         for name, value in (("TP", self.tp), ("PP", self.pp), ("DP", self.dp), ("replicas", self.replicas)):
             if not 1 <= value <= MAX_GPUS:
                 raise ImpossibleDeployment(
@@ -60,6 +65,8 @@ class Deployment:
                     limit=MAX_GPUS,
                 )
             )
+
+    def _check_split(self) -> None:
         if self.model.heads % self.tp:
             raise ImpossibleDeployment(
                 msg(
@@ -79,6 +86,8 @@ class Deployment:
                     model=self.model.name,
                 )
             )
+
+    def _check_settings(self) -> None:
         if self.memory_fraction is not None and not 0 < self.memory_fraction <= 1:
             raise ImpossibleDeployment(
                 msg(

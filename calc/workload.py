@@ -168,7 +168,8 @@ def sample_tokens(
             drawn = distribution.p50_tokens * np.exp(distribution.sigma * rng.standard_normal(count))
         case Empirical(quantiles=pairs):
             drawn = np.interp(rng.random(count), [q for q, _ in pairs], [t for _, t in pairs])
-    return np.clip(np.rint(drawn), 1, longest_tokens or MAX_TOKENS).astype(np.int64)
+    tokens: IntArray = np.clip(np.rint(drawn), 1, longest_tokens or MAX_TOKENS).astype(np.int64)
+    return tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +182,8 @@ class Closed:
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:
             raise InputError(
                 msg(
-                    "concurrency must be between 1 and {limit:count}, got {value}: enter the requests in flight at once.",
+                    "concurrency must be between 1 and {limit:count}, got {value}: "
+                    "enter the requests in flight at once.",
                     limit=MAX_CONCURRENCY,
                     value=self.concurrency,
                 )
@@ -207,7 +209,8 @@ class OpenLoop:
         if not (math.isfinite(self.rate_per_s) and 0 < self.rate_per_s <= MAX_RATE_PER_S):
             raise InputError(
                 msg(
-                    "request rate must be above 0 and at most {limit:count} per second, got {value}: enter requests per second.",
+                    "request rate must be above 0 and at most {limit:count} per second, got {value}: "
+                    "enter requests per second.",
                     limit=MAX_RATE_PER_S,
                     value=self.rate_per_s,
                 )
