@@ -42,6 +42,22 @@ class MoE:
     moe_layers: int
     expert_parameters: int
     """Parameters of one routed expert in one layer."""
+    shared_expert_parameters: int = 0
+    """Of the shared experts in one MoE layer, which every token passes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentAttention:
+    """Sizes of MLA as the config names them; the cache keeps ``kv_rank + rope_dim`` numbers per token and layer."""
+
+    q_rank: int | None
+    """Rank of the query down-projection; ``None`` where queries come straight from the hidden state."""
+    kv_rank: int
+    nope_dim: int
+    """Per head, of queries and keys, without position."""
+    rope_dim: int
+    v_dim: int
+    """Per head, of values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,3 +107,5 @@ class ModelSpec:
     """Bytes of one replica when the user states them; overrides the estimate."""
     attention: str = "gqa"
     """mha, gqa, mqa or mla: what the page calls it."""
+    latent: LatentAttention | None = None
+    """Of MLA models only."""
