@@ -109,3 +109,5 @@ class ModelSpec:
     """mha, gqa, mqa or mla: what the page calls it."""
     latent: LatentAttention | None = None
     """Of MLA models only."""
+    config_json: str = ""
+    """The user's own ``config.json`` this was read from, so that a saved scenario can carry it; empty = catalogue."""
