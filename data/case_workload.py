@@ -1,0 +1,185 @@
+"""The load, the targets and the prices of a JSON case, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calc.errors import InputError
+from calc.messages import msg
+from calc.units import KILO
+from calc.workload import (
+    Arrivals,
+    Closed,
+    Empirical,
+    Fixed,
+    LengthDistribution,
+    LogNormal,
+    OpenLoop,
+    PerMinute,
+    Prices,
+    Slo,
+    Uniform,
+    Workload,
+)
+from data.json_fields import Fields, as_list, as_number
+
+DISTRIBUTIONS = ("fixed", "uniform", "lognormal", "empirical")
+"""How token lengths can be given."""
+OPEN_LOOPS = ("poisson", "constant", "gamma")
+ARRIVALS = ("closed", *OPEN_LOOPS, "per-minute")
+"""How requests can arrive."""
+PERCENT = 100
+_MEDIAN_PERCENT = 50
+_DIGITS = (3, 6, 9, 12, 15)
+
+
+def scaled(value: float, divisor: float) -> float:
+    """``value`` / ``divisor`` with the fewest decimals that multiply back to ``value``."""
+    exact = value / divisor
+    return next((short for digits in _DIGITS if (short := round(exact, digits)) * divisor == value), exact)
+
+
+def unscaled(value: float, factor: float) -> float:
+    """``value`` · ``factor`` with the fewest decimals that divide back to ``value``, e.g. seconds as milliseconds."""
+    exact = value * factor
+    return next((short for digits in _DIGITS if (short := round(exact, digits)) / factor == value), exact)
+
+
+def read_workload(fields: Fields, http: bool | None = None) -> Workload:
+    """The load; ``http`` is the case's own top-level field and wins over the workload's."""
+    inner_http = fields.flag("http")
+    measured_at = http if http is not None else inner_http
+    return Workload(
+        prompt_tokens=_read_lengths(fields.needed_child("prompt_tokens")),
+        output_tokens=_read_lengths(fields.needed_child("output_tokens")),
+        arrivals=_read_arrivals(fields.needed_child("arrivals")),
+        prefix_hit_share=fields.number("prefix_hit_share") or 0.0,
+        num_requests=fields.whole("num_requests"),
+        business_type=fields.text("business_type") or "custom",
+        http=True if measured_at is None else measured_at,
+    )
+
+
+def _read_lengths(fields: Fields) -> LengthDistribution:
+    match fields.one_of("distribution", DISTRIBUTIONS):
+        case "fixed":
+            return Fixed(value_tokens=fields.needed_number("value"))
+        case "uniform":
+            return Uniform(low_tokens=fields.needed_number("low"), high_tokens=fields.needed_number("high"))
+        case "lognormal":
+            return LogNormal(p50_tokens=fields.needed_number("p50"), p95_tokens=fields.needed_number("p95"))
+        case _:
+            return Empirical(quantiles=_read_quantiles(fields))
+
+
+def _read_quantiles(fields: Fields) -> tuple[tuple[float, float], ...]:
+    name = fields.name_of("quantiles")
+    pairs = [as_list(pair, name) for pair in as_list(fields.needed("quantiles"), name)]
+    if any(len(pair) != 2 for pair in pairs):  # noqa: PLR2004 - a pair
+        raise InputError(msg("{name} must be pairs [share, tokens]: correct the list.", name=name))
+    return tuple((as_number(share, name), as_number(tokens, name)) for share, tokens in pairs)
+
+
+def _read_arrivals(fields: Fields) -> Arrivals:
+    match fields.one_of("kind", ARRIVALS):
+        case "closed":
+            return Closed(concurrency=fields.needed_whole("concurrency"))
+        case "per-minute":
+            name = fields.name_of("rates_per_s")
+            return PerMinute(rates_per_s=tuple(as_number(r, name) for r in as_list(fields.needed("rates_per_s"), name)))
+        case kind:
+            cv = fields.number("cv") if kind == "gamma" else None
+            return OpenLoop(kind=kind, rate_per_s=fields.needed_number("rate_per_s"), cv=1.0 if cv is None else cv)
+
+
+def write_workload(workload: Workload) -> dict[str, Any]:
+    """The load as a case carries it (``http`` stands one level up)."""
+    written: dict[str, Any] = {
+        "prompt_tokens": _write_lengths(workload.prompt_tokens),
+        "output_tokens": _write_lengths(workload.output_tokens),
+        "arrivals": _write_arrivals(workload.arrivals),
+        "prefix_hit_share": workload.prefix_hit_share,
+    }
+    if workload.num_requests is not None:
+        written["num_requests"] = workload.num_requests
+    if workload.business_type != "custom":
+        written["business_type"] = workload.business_type
+    return written
+
+
+def _write_lengths(lengths: LengthDistribution) -> dict[str, Any]:
+    match lengths:
+        case Fixed():
+            return {"distribution": "fixed", "value": lengths.value_tokens}
+        case Uniform():
+            return {"distribution": "uniform", "low": lengths.low_tokens, "high": lengths.high_tokens}
+        case LogNormal():
+            return {"distribution": "lognormal", "p50": lengths.p50_tokens, "p95": lengths.p95_tokens}
+        case Empirical():
+            return {"distribution": "empirical", "quantiles": [list(pair) for pair in lengths.quantiles]}
+
+
+def _write_arrivals(arrivals: Arrivals) -> dict[str, Any]:
+    match arrivals:
+        case Closed():
+            return {"kind": "closed", "concurrency": arrivals.concurrency}
+        case PerMinute():
+            return {"kind": "per-minute", "rates_per_s": list(arrivals.rates_per_s)}
+        case OpenLoop(kind="gamma"):
+            return {"kind": "gamma", "rate_per_s": arrivals.rate_per_s, "cv": arrivals.cv}
+        case OpenLoop():
+            return {"kind": arrivals.kind, "rate_per_s": arrivals.rate_per_s}
+
+
+def read_slo(fields: Fields | None) -> Slo:
+    """The targets: ``ttft_ms``, ``itl_ms``, ``e2e_s`` or ``e2e_ms``, and a ``percentile`` (0.95, or 95)."""
+    if fields is None:
+        return Slo()
+    seconds = {key: _in_seconds(fields.number(f"{key}_ms")) for key in ("ttft", "itl", "e2e")}
+    e2e_s = fields.number("e2e_s")
+    percentile = fields.number("percentile")
+    return Slo(
+        ttft_s=seconds["ttft"],
+        itl_s=seconds["itl"],
+        e2e_s=seconds["e2e"] if e2e_s is None else e2e_s,
+        percentile_share=Slo.percentile_share if percentile is None else _as_share(percentile),
+        source=fields.text("source") or "",
+    )
+
+
+def _in_seconds(value_ms: float | None) -> float | None:
+    return None if value_ms is None else value_ms / KILO
+
+
+def _as_share(percentile: float) -> float:
+    return percentile / PERCENT if percentile >= _MEDIAN_PERCENT else percentile
+
+
+def write_slo(slo: Slo) -> dict[str, Any]:
+    """The targets that are set."""
+    written: dict[str, Any] = {"percentile": slo.percentile_share}
+    for key, value_s in (("ttft_ms", slo.ttft_s), ("itl_ms", slo.itl_s)):
+        if value_s is not None:
+            written[key] = unscaled(value_s, KILO)
+    if slo.e2e_s is not None:
+        written["e2e_s"] = slo.e2e_s
+    return written | ({"source": slo.source} if slo.source else {})
+
+
+def read_prices(fields: Fields | None) -> Prices:
+    """``gpu_hour`` and its ``currency``."""
+    if fields is None:
+        return Prices()
+    return Prices(
+        gpu_hour=fields.number("gpu_hour"),
+        currency=fields.text("currency") or Prices.currency,
+        source=fields.text("source") or "",
+    )
+
+
+def write_prices(prices: Prices) -> dict[str, Any]:
+    """The price when it is known."""
+    written: dict[str, Any] = {"currency": prices.currency}
+    if prices.gpu_hour is not None:
+        written["gpu_hour"] = prices.gpu_hour
+    return written | ({"source": prices.source} if prices.source else {})

@@ -1,0 +1,181 @@
+"""A JSON object read field by field: a wrong type is one sentence naming the field, an unknown key is told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from calc.errors import InputError
+from calc.messages import Message, msg
+
+_SHOWN_CHARACTERS = 40
+"""How much of a wrong value an error repeats."""
+
+
+def shown(value: Any) -> str:
+    """``value`` as an error repeats it: short, and never a whole document."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def as_object(value: Any, name: str) -> Mapping[str, Any]:
+    """``value`` as a JSON object, or an :class:`InputError` naming it."""
+    if not isinstance(value, Mapping):
+        raise InputError(
+            msg("{name} must be a JSON object, got {value}: put it in braces.", name=name, value=shown(value))
+        )
+    return value
+
+
+def as_list(value: Any, name: str) -> Sequence[Any]:
+    """``value`` as a JSON list, or an :class:`InputError` naming it."""
+    if not isinstance(value, list | tuple):
+        raise InputError(msg("{name} must be a list, got {value}: put it in brackets.", name=name, value=shown(value)))
+    return value
+
+
+def as_number(value: Any, name: str) -> float:
+    """``value`` as a finite number; text, true/false, NaN and infinity are refused."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        raise InputError(
+            msg(
+                "{name} must be a number, got {value}: write it without quotes or units.", name=name, value=shown(value)
+            )
+        )
+    return float(value)
+
+
+def as_whole(value: Any, name: str) -> int:
+    """``value`` as a whole number; 8.0 counts as 8."""
+    if as_number(value, name) % 1:
+        raise InputError(msg("{name} must be a whole number, got {value}: correct it.", name=name, value=shown(value)))
+    return int(value)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the largest float
+        return False
+
+
+class Fields:
+    """One JSON object. A field that is absent or null reads as ``None``."""
+
+    def __init__(self, value: Any, name: str = "") -> None:
+        self._values = as_object(value, name or "a case")
+        self._name = name
+        self._asked: set[str] = set()
+        self._children: list[Fields] = []
+
+    def name_of(self, key: str) -> str:
+        """The field as an error names it, e.g. ``workload.arrivals.cv``."""
+        return f"{self._name}.{key}" if self._name else key
+
+    def raw(self, key: str) -> Any:
+        """The field as it came."""
+        self._asked.add(key)
+        return self._values.get(key)
+
+    def number(self, key: str) -> float | None:
+        """A finite number."""
+        value = self.raw(key)
+        return None if value is None else as_number(value, self.name_of(key))
+
+    def positive(self, key: str, limit: float) -> float | None:
+        """A number above 0 and at most ``limit``."""
+        value = self.number(key)
+        if value is not None and not 0 < value <= limit:
+            raise InputError(
+                msg(
+                    "{name} must be above 0 and at most {limit:,g}, got {value:,g}: check its unit.",
+                    name=self.name_of(key),
+                    limit=limit,
+                    value=value,
+                )
+            )
+        return value
+
+    def whole(self, key: str) -> int | None:
+        """A whole number."""
+        value = self.raw(key)
+        return None if value is None else as_whole(value, self.name_of(key))
+
+    def text(self, key: str) -> str | None:
+        """A text."""
+        value = self.raw(key)
+        if value is not None and not isinstance(value, str):
+            raise InputError(
+                msg("{name} must be text, got {value}: put it in quotes.", name=self.name_of(key), value=shown(value))
+            )
+        return value
+
+    def flag(self, key: str) -> bool | None:
+        """True or false; 1 and "yes" are refused."""
+        value = self.raw(key)
+        if value is not None and not isinstance(value, bool):
+            raise InputError(
+                msg(
+                    "{name} must be true or false, got {value}: correct it.", name=self.name_of(key), value=shown(value)
+                )
+            )
+        return value
+
+    def child(self, key: str) -> Fields | None:
+        """A JSON object inside this one."""
+        value = self.raw(key)
+        if value is None:
+            return None
+        self._children.append(Fields(value, self.name_of(key)))
+        return self._children[-1]
+
+    def needed(self, key: str) -> Any:
+        """The field as it came; an :class:`InputError` when it is absent."""
+        value = self.raw(key)
+        if value is None:
+            raise InputError(msg("{name} is missing: add it.", name=self.name_of(key)))
+        return value
+
+    def needed_child(self, key: str) -> Fields:
+        """A JSON object inside this one that must be there."""
+        self.needed(key)
+        child = self.child(key)
+        assert child is not None  # needed() has seen it
+        return child
+
+    def needed_text(self, key: str) -> str:
+        """A text that must be there."""
+        self.needed(key)
+        return self.text(key) or ""
+
+    def needed_number(self, key: str) -> float:
+        """A finite number that must be there."""
+        return as_number(self.needed(key), self.name_of(key))
+
+    def needed_whole(self, key: str) -> int:
+        """A whole number that must be there."""
+        return as_whole(self.needed(key), self.name_of(key))
+
+    def one_of(self, key: str, choices: Collection[str]) -> str:
+        """One of the texts in ``choices``; it must be there."""
+        value = self.needed(key)
+        if not isinstance(value, str) or value not in choices:
+            raise InputError(
+                msg(
+                    "{name} must be one of {choices}, got {value}: choose one.",
+                    name=self.name_of(key),
+                    choices=", ".join(choices),
+                    value=shown(value),
+                )
+            )
+        return value
+
+    def unknown(self) -> tuple[Message, ...]:
+        """One note for each key nobody asked for, here and in the objects inside."""
+        own = [
+            msg("The field {name} is not known here and was not used.", name=self.name_of(str(key)))
+            for key in self._values
+            if key not in self._asked
+        ]
+        return tuple(own) + tuple(note for child in self._children for note in child.unknown())
