@@ -1,0 +1,37 @@
+"""Front door in a browser: start-up, shut-down, HTTP routes, and the shell that shows the pages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from threading import Thread
+
+import streamlit as st
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from calc import MODEL_VERSION
+
+
+@asynccontextmanager
+async def lifespan(_app: st.App) -> AsyncIterator[None]:
+    """Open the store, compile the simulator in the background, and close the store cleanly at the end."""
+    from calc.simulate import warm_up
+    from ui import resources
+
+    resources.store()
+    Thread(target=warm_up, name="compile-simulator", daemon=True).start()
+    yield
+    resources.close_store()
+
+
+async def healthz(_request: Request) -> JSONResponse:
+    """Alive, and which numbers this process serves."""
+    return JSONResponse({"status": "ok", "model_version": MODEL_VERSION})
+
+
+app = st.App("ui/shell.py", lifespan=lifespan, routes=[Route("/healthz", healthz)])
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,208 @@
+"""Widget values ↔ case: the one JSON form that links, saved scenarios, the command line and the sheet share.
+
+Pure functions over plain values, so that they are tested without a browser. Percent and the flat keys of the screen
+end here; ``data.case`` turns the case into the one frozen ``Scenario``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from calc.errors import ImpossibleDeployment, InputError
+from calc.messages import msg
+
+Values: TypeAlias = dict[str, Any]
+Case: TypeAlias = dict[str, Any]
+
+PERCENT = 100.0
+NEWEST = "newest"
+"""Version code: the newest row of the chosen engine."""
+EMPTY: Mapping[str, Any] = {
+    "name": "", "model": None, "gpu": None,
+    "own_memory": 80.0, "own_bandwidth": None, "own_bf16": None, "own_fp8": None, "own_link": None,
+    "gpus": 1, "tp": 1, "pp": 1, "dp": 1, "ep": False,
+    "engine": "vllm", "version": "newest", "fraction": None, "max_len": None, "max_batched": None, "max_seqs": None,
+    "kv_dtype": "auto", "weight_dtype": "auto", "prefix_caching": "auto",
+    "preset": "custom",
+    "prompt_kind": "lognormal", "prompt_p50": 500.0, "prompt_p95": 1500.0, "prompt_quantiles": "",
+    "output_kind": "lognormal", "output_p50": 250.0, "output_p95": 600.0, "output_quantiles": "",
+    "arrivals": "poisson", "rate": 1.0, "concurrency": 8, "cv": 1.0, "minute_rates": "", "hit": 0.0,
+    "slo_ttft": None, "slo_itl": None, "slo_e2e": None, "percentile": 0.95,
+    "price": None, "currency": "USD",
+}  # fmt: skip
+"""Every widget key with the value it has when a case says nothing about it."""
+
+PLAIN: Mapping[str, str] = {
+    "name": "name", "tp": "tp", "pp": "pp", "dp": "dp", "ep": "ep", "engine": "engine", "version": "engine_version",
+    "fraction": "memory_fraction", "max_len": "max_model_len", "max_batched": "max_num_batched_tokens",
+    "max_seqs": "max_num_seqs", "kv_dtype": "kv_dtype", "weight_dtype": "weight_dtype",
+}  # fmt: skip
+"""Widget key → case key where the value is the same."""
+
+OWN_GPU: Mapping[str, str] = {
+    "own_memory": "memory_gib", "own_bandwidth": "bandwidth_gb_per_s", "own_bf16": "bf16_tflops",
+    "own_fp8": "fp8_tflops", "own_link": "link_gb_per_s",
+}  # fmt: skip
+SLO: Mapping[str, str] = {"slo_ttft": "ttft_ms", "slo_itl": "itl_ms", "slo_e2e": "e2e_s"}
+SWITCH: Mapping[str, bool | None] = {"auto": None, "on": True, "off": False}
+WHOLE = frozenset({"gpus", "tp", "pp", "dp", "max_len", "max_batched", "max_seqs", "concurrency"})
+"""Keys whose widgets hold whole numbers."""
+
+
+def to_case(values: Mapping[str, Any], own_models: Mapping[str, Any] | None = None) -> Case:
+    """The case these widget values describe. ``own_models``: ids of stored models → their case form."""
+    case = {target: values[key] for key, target in PLAIN.items() if values.get(key) not in (None, "", NEWEST)}
+    case["model"] = (own_models or {}).get(values["model"], values["model"])
+    case["gpu"] = _gpu(values)
+    case["replicas"] = _replicas(values)
+    if (switch := SWITCH.get(values["prefix_caching"])) is not None:
+        case["enable_prefix_caching"] = switch
+    case["workload"] = _workload(values)
+    slo = {target: values[key] for key, target in SLO.items() if values.get(key) is not None}
+    if slo:
+        case["slo"] = {**slo, "percentile": values["percentile"]}
+    if values.get("price") is not None:
+        case["prices"] = {"gpu_hour": values["price"], "currency": values["currency"]}
+    return case
+
+
+def _gpu(values: Mapping[str, Any]) -> Any:
+    if values["gpu"] != "own":
+        return values["gpu"]
+    figures = {target: values[key] for key, target in OWN_GPU.items() if values.get(key) is not None}
+    return {"name": "own", **figures}
+
+
+def _replicas(values: Mapping[str, Any]) -> int:
+    per_replica = values["tp"] * values["pp"] * values["dp"]
+    if values["gpus"] < per_replica or values["gpus"] % per_replica:
+        raise ImpossibleDeployment(
+            msg(
+                "{gpus} GPUs do not make whole replicas of TP {tp} · PP {pp} · DP {dp} = {each} GPUs: "
+                "set the number of GPUs to a multiple of {each}.",
+                gpus=values["gpus"],
+                tp=values["tp"],
+                pp=values["pp"],
+                dp=values["dp"],
+                each=per_replica,
+            )
+        )
+    return int(values["gpus"] // per_replica)
+
+
+def _workload(values: Mapping[str, Any]) -> Case:
+    workload = {
+        "prompt_tokens": _lengths(values, "prompt"),
+        "output_tokens": _lengths(values, "output"),
+        "arrivals": _arrivals(values),
+        "prefix_hit_share": values["hit"] / PERCENT,
+        "http": True,
+    }
+    if values["preset"] != "custom":
+        workload["business_type"] = values["preset"]
+    return workload
+
+
+def _lengths(values: Mapping[str, Any], what: str) -> Case:
+    kind = values[f"{what}_kind"]
+    p50, p95 = values[f"{what}_p50"], values[f"{what}_p95"]
+    shapes: Mapping[str, Case] = {
+        "fixed": {"value": p50},
+        "uniform": {"low": p50, "high": p95},
+        "lognormal": {"p50": p50, "p95": p95},
+    }
+    if kind in shapes:
+        return {"distribution": kind, **shapes[kind]}
+    return {"distribution": "empirical", "quantiles": parse_pairs(values[f"{what}_quantiles"])}
+
+
+def _arrivals(values: Mapping[str, Any]) -> Case:
+    kind = values["arrivals"]
+    if kind == "closed":
+        return {"kind": kind, "concurrency": values["concurrency"]}
+    if kind == "per-minute":
+        return {"kind": kind, "rates_per_s": parse_numbers(values["minute_rates"])}
+    return {"kind": kind, "rate_per_s": values["rate"]} | ({"cv": values["cv"]} if kind == "gamma" else {})
+
+
+def parse_numbers(text: str) -> list[float]:
+    """``"2, 4, 9"`` → numbers; the sentence of the error names the piece that is none."""
+    return [_number(piece) for piece in text.replace("，", ",").split(",") if piece.strip()]
+
+
+def parse_pairs(text: str) -> list[list[float]]:
+    """``"0:20, 0.5:600"`` → [[share, tokens], …]."""
+    pairs = []
+    for piece in text.replace("，", ",").replace("：", ":").split(","):
+        if piece.strip():
+            share, colon, tokens = piece.partition(":")
+            if not colon:
+                raise InputError(
+                    msg("{piece} is not a pair share:tokens: write them like 0.5:600, 0.95:4000.", piece=repr(piece))
+                )
+            pairs.append([_number(share), _number(tokens)])
+    return pairs
+
+
+def _number(piece: str) -> float:
+    try:
+        return float(piece)
+    except ValueError as error:
+        raise InputError(
+            msg("{piece} is not a number: write a list such as 2, 4, 9.", piece=repr(piece.strip()))
+        ) from error
+
+
+def to_values(case: Mapping[str, Any], model_id: str | None = None) -> Values:
+    """Widget values that :func:`to_case` turns back into ``case``; ``model_id`` stands for an own config.json."""
+    values: Values = dict(EMPTY)
+    values |= {key: case[target] for key, target in PLAIN.items() if case.get(target) is not None}
+    values["model"] = model_id or case["model"]
+    values |= _gpu_values(case["gpu"])
+    values["gpus"] = values["tp"] * values["pp"] * values["dp"] * case.get("replicas", 1)
+    values["prefix_caching"] = {None: "auto", True: "on", False: "off"}[case.get("enable_prefix_caching")]
+    values |= _workload_values(case.get("workload", {}))
+    slo, prices = case.get("slo", {}), case.get("prices", {})
+    values |= {key: slo[target] for key, target in SLO.items() if slo.get(target) is not None}
+    values["percentile"] = slo.get("percentile", values["percentile"])
+    values["price"], values["currency"] = prices.get("gpu_hour"), prices.get("currency", "USD")
+    return {key: _typed(key, value) for key, value in values.items()}
+
+
+def _typed(key: str, value: Any) -> Any:
+    """Number widgets keep the type they were born with: whole ones ``int``, the others ``float``."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return int(value) if key in WHOLE else float(value)
+
+
+def _gpu_values(gpu: Any) -> Values:
+    if isinstance(gpu, str):
+        return {"gpu": gpu}
+    return {"gpu": "own"} | {key: gpu.get(target) for key, target in OWN_GPU.items()}
+
+
+def _workload_values(workload: Mapping[str, Any]) -> Values:
+    values: Values = {"preset": workload.get("business_type", "custom")}
+    values["hit"] = workload.get("prefix_hit_share", 0.0) * PERCENT
+    for what in ("prompt", "output"):
+        if lengths := workload.get(f"{what}_tokens"):
+            values |= _length_values(lengths, what)
+    if arrivals := workload.get("arrivals"):
+        values["arrivals"] = arrivals["kind"]
+        names = {"rate_per_s": "rate", "cv": "cv", "concurrency": "concurrency"}
+        values |= {key: arrivals[name] for name, key in names.items() if name in arrivals}
+        if "rates_per_s" in arrivals:
+            values["minute_rates"] = ", ".join(f"{rate:g}" for rate in arrivals["rates_per_s"])
+    return values
+
+
+def _length_values(lengths: Mapping[str, Any], what: str) -> Values:
+    values: Values = {f"{what}_kind": lengths["distribution"]}
+    for name, end in (("value", "p50"), ("p50", "p50"), ("low", "p50"), ("p95", "p95"), ("high", "p95")):
+        if name in lengths:
+            values[f"{what}_{end}"] = lengths[name]
+    if "quantiles" in lengths:
+        values[f"{what}_quantiles"] = ", ".join(f"{share:g}:{tokens:g}" for share, tokens in lengths["quantiles"])
+    return values

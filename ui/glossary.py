@@ -1,0 +1,473 @@
+"""One table for every input field and every metric: label, unit, help, bounds, formula, source.
+
+Widgets, charts, the sheet and the guide all read these rows; nothing is worded twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from calc.messages import Message, msg
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One thing the user is asked: its words, unit and sensible bounds (checked again by the reader of the case)."""
+
+    key: str
+    label: Message
+    help: Message
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    step: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One word this tool uses: what it means, how it is made, where the definition comes from."""
+
+    key: str
+    label: str
+    """The field's standard name; the same in every language."""
+    unit: str
+    meaning: Message
+    formula: str = ""
+    source: str = ""
+
+
+def _fields(*rows: Field) -> Mapping[str, Field]:
+    return {row.key: row for row in rows}
+
+
+FIELDS = _fields(
+    Field(key="name", label=msg("Name"), help=msg("How this scenario is listed, compared and printed.")),
+    Field(key="model", label=msg("Model"), help=msg("A model of the catalogue, or your own config.json below.")),
+    Field(key="gpu", label=msg("GPU"), help=msg("A GPU of the catalogue, or your own figures.")),
+    Field(
+        key="own_memory",
+        label=msg("Memory"),
+        unit="GiB",
+        low=1,
+        high=2048,
+        step=1,
+        help=msg("As the driver shows it (nvidia-smi: MiB / 1024), not the figure on the box."),
+    ),
+    Field(
+        key="own_bandwidth",
+        label=msg("Memory bandwidth"),
+        unit="GB/s",
+        low=10,
+        high=50_000,
+        step=100,
+        help=msg("From the data sheet. Needed for latency, not for memory."),
+    ),
+    Field(
+        key="own_bf16",
+        label=msg("BF16 peak, dense"),
+        unit="TFLOP/s",
+        low=1,
+        high=100_000,
+        step=50,
+        help=msg("Without sparsity. Needed for latency, not for memory."),
+    ),
+    Field(
+        key="own_fp8",
+        label=msg("FP8 peak, dense"),
+        unit="TFLOP/s",
+        low=1,
+        high=100_000,
+        step=50,
+        help=msg("Without sparsity; empty if the GPU has none."),
+    ),
+    Field(
+        key="own_link",
+        label=msg("GPU-to-GPU link, one direction"),
+        unit="GB/s",
+        low=1,
+        high=5_000,
+        step=50,
+        help=msg("NVLink or PCIe, per GPU. Needed for latency when TP is above 1."),
+    ),
+    Field(
+        key="gpus",
+        label=msg("GPUs in all"),
+        low=1,
+        high=4096,
+        step=1,
+        help=msg("Replicas = GPUs / (TP · PP · DP); it must come out whole."),
+    ),
+    Field(
+        key="tp",
+        label=msg("TP"),
+        low=1,
+        high=64,
+        step=1,
+        help=msg("Tensor parallel: each layer is split over this many GPUs."),
+    ),
+    Field(
+        key="pp",
+        label=msg("PP"),
+        low=1,
+        high=64,
+        step=1,
+        help=msg("Pipeline parallel: layers are dealt to this many stages."),
+    ),
+    Field(key="dp", label=msg("DP"), low=1, high=64, step=1, help=msg("Data-parallel ranks inside one engine.")),
+    Field(
+        key="ep", label=msg("Expert parallel"), help=msg("Spread a mixture-of-experts model's experts over TP · DP.")
+    ),
+    Field(key="engine", label=msg("Engine"), help=msg("Its defaults decide what is inside the memory budget.")),
+    Field(
+        key="version",
+        label=msg("Version"),
+        help=msg("Defaults change between versions; an unknown one uses the nearest older row and says so."),
+    ),
+    Field(
+        key="fraction",
+        label=msg("Memory fraction"),
+        low=0.05,
+        high=1.0,
+        step=0.01,
+        help=msg("Share of GPU memory the engine may use. Empty = the version's default."),
+    ),
+    Field(
+        key="max_len",
+        label=msg("Max model length"),
+        unit="tokens",
+        low=16,
+        high=10_000_000,
+        step=1024,
+        help=msg("Longest prompt + output one request may reach. Empty = the model's own limit."),
+    ),
+    Field(
+        key="max_batched",
+        label=msg("Max batched tokens"),
+        unit="tokens",
+        low=16,
+        high=1_000_000,
+        step=1024,
+        help=msg("Token budget of one engine step. Empty = the version's default."),
+    ),
+    Field(
+        key="max_seqs",
+        label=msg("Max sequences"),
+        low=1,
+        high=100_000,
+        step=16,
+        help=msg("Most requests in one step. Empty = the version's default."),
+    ),
+    Field(
+        key="kv_dtype",
+        label=msg("KV cache dtype"),
+        help=msg("Auto = as the model is computed. FP8 halves the cache; check answers for quality."),
+    ),
+    Field(key="weight_dtype", label=msg("Weight dtype"), help=msg("Auto = as the checkpoint stores them.")),
+    Field(
+        key="prefix_caching",
+        label=msg("Prefix caching"),
+        help=msg("Reuse of exactly equal prompt beginnings across requests."),
+    ),
+    Field(
+        key="preset",
+        label=msg("Business type"),
+        help=msg("Fills in lengths, arrivals and targets; each stays editable."),
+    ),
+    Field(
+        key="prompt_kind", label=msg("Prompt lengths"), help=msg("How prompt lengths spread. Averages hide the tail.")
+    ),
+    Field(
+        key="prompt_p50",
+        label=msg("Prompt P50"),
+        unit="tokens",
+        low=1,
+        high=10_000_000,
+        step=100,
+        help=msg("Half of the prompts are shorter."),
+    ),
+    Field(
+        key="prompt_p95",
+        label=msg("Prompt P95"),
+        unit="tokens",
+        low=1,
+        high=10_000_000,
+        step=100,
+        help=msg("95 % of the prompts are shorter."),
+    ),
+    Field(
+        key="prompt_quantiles",
+        label=msg("Prompt quantiles"),
+        help=msg("Pairs share:tokens, rising, e.g. 0:20, 0.5:600, 0.95:4000, 1:16000."),
+    ),
+    Field(key="output_kind", label=msg("Output lengths"), help=msg("How output lengths spread.")),
+    Field(
+        key="output_p50",
+        label=msg("Output P50"),
+        unit="tokens",
+        low=1,
+        high=10_000_000,
+        step=50,
+        help=msg("Half of the outputs are shorter."),
+    ),
+    Field(
+        key="output_p95",
+        label=msg("Output P95"),
+        unit="tokens",
+        low=1,
+        high=10_000_000,
+        step=50,
+        help=msg("95 % of the outputs are shorter."),
+    ),
+    Field(
+        key="output_quantiles",
+        label=msg("Output quantiles"),
+        help=msg("Pairs share:tokens, rising, e.g. 0:1, 0.5:200, 1:2000."),
+    ),
+    Field(
+        key="arrivals",
+        label=msg("Arrivals"),
+        help=msg("Open: requests come at a rate whatever the engine does. Closed: each user waits for the answer."),
+    ),
+    Field(
+        key="rate",
+        label=msg("Request rate"),
+        unit="requests/s",
+        low=0.001,
+        high=100_000,
+        step=0.5,
+        help=msg("Mean arrivals per second on the whole deployment."),
+    ),
+    Field(
+        key="concurrency",
+        label=msg("Concurrency"),
+        unit="requests",
+        low=1,
+        high=100_000,
+        step=1,
+        help=msg("Requests in flight at once on the whole deployment."),
+    ),
+    Field(
+        key="cv",
+        label=msg("Burstiness (CV)"),
+        low=0.05,
+        high=100,
+        step=0.1,
+        help=msg("Spread of the gaps between arrivals; 1 = Poisson."),
+    ),
+    Field(
+        key="minute_rates",
+        label=msg("Rate per minute"),
+        unit="requests/s",
+        help=msg("One rate per minute, e.g. 2, 4, 9, 6."),
+    ),
+    Field(
+        key="hit",
+        label=msg("Prefix hit share"),
+        unit="%",
+        low=0,
+        high=100,
+        step=1,
+        help=msg("Share of prompt tokens found in the cache. Declared until a trace or the engine's counters show it."),
+    ),
+    Field(
+        key="slo_ttft",
+        label=msg("TTFT target"),
+        unit="ms",
+        low=1,
+        high=600_000,
+        step=50,
+        help=msg("Empty = no target."),
+    ),
+    Field(
+        key="slo_itl", label=msg("ITL target"), unit="ms", low=1, high=60_000, step=5, help=msg("Empty = no target.")
+    ),
+    Field(
+        key="slo_e2e", label=msg("E2E target"), unit="s", low=0.01, high=36_000, step=1, help=msg("Empty = no target.")
+    ),
+    Field(
+        key="percentile", label=msg("At percentile"), help=msg("The share of requests that must be under the target.")
+    ),
+    Field(
+        key="price",
+        label=msg("Price of a GPU-hour"),
+        low=0,
+        high=10_000,
+        step=0.1,
+        help=msg("Yours. Empty = costs are not shown."),
+    ),
+    Field(key="currency", label=msg("Currency"), help=msg("Shown beside every amount.")),
+)
+
+
+def _terms(*rows: Term) -> Mapping[str, Term]:
+    return {row.key: row for row in rows}
+
+
+TERMS = _terms(
+    Term(
+        key="ttft",
+        label="TTFT",
+        unit="ms",
+        formula="TTFT = T_queue + T_prefill + T_network",
+        meaning=msg("Time to first token: from sending the request to its first token, queueing included."),
+    ),
+    Term(
+        key="itl",
+        label="ITL",
+        unit="ms",
+        meaning=msg(
+            "Inter-token latency: the gap between two tokens of one stream, first token excluded; over all gaps."
+        ),
+    ),
+    Term(
+        key="tpot",
+        label="TPOT",
+        unit="ms",
+        formula="TPOT = (E2E − TTFT) / (output tokens − 1)",
+        meaning=msg("Time per output token: the mean ITL of one request; over requests."),
+    ),
+    Term(
+        key="e2e",
+        label="E2E",
+        unit="s",
+        formula="E2E = TTFT + (n − 1) · TPOT",
+        meaning=msg("End-to-end latency: from sending the request to its last token."),
+    ),
+    Term(
+        key="queue",
+        label="T_queue",
+        unit="s",
+        meaning=msg("Waiting in the engine before the first prompt token is computed."),
+    ),
+    Term(key="prefill", label="T_prefill", unit="s", meaning=msg("Computing the prompt tokens that no cache holds.")),
+    Term(key="decode", label="T_decode", unit="s", meaning=msg("From the first to the last token.")),
+    Term(key="network", label="T_network", unit="s", meaning=msg("HTTP, tokenising and streaming outside the engine.")),
+    Term(
+        key="kv_cache",
+        label="KV cache",
+        unit="GiB",
+        formula="2 · L · H_kv · D · B",
+        meaning=msg(
+            "Keys and values of all tokens a request has seen, so that none is computed twice; grows with every token."
+        ),
+    ),
+    Term(
+        key="kv_pool",
+        label="KV pool",
+        unit="GiB",
+        meaning=msg("What is left of the engine's budget after weights and runtime; cut into blocks."),
+    ),
+    Term(
+        key="kv_demand",
+        label="KV demand",
+        unit="GiB",
+        meaning=msg("What the requests in flight need at the planned load."),
+    ),
+    Term(
+        key="kv_usage",
+        label="KV usage",
+        unit="%",
+        meaning=msg(
+            "Blocks in use over blocks in the pool. High usage alone is no fault; with waiting or preemption it is."
+        ),
+    ),
+    Term(
+        key="max_concurrency",
+        label="Max concurrency",
+        unit="requests",
+        meaning=msg("Sequences of the max model length one replica holds, as the engine logs it."),
+    ),
+    Term(
+        key="hit_rate",
+        label="Hit rate",
+        unit="%",
+        formula="prompt tokens found / prompt tokens",
+        meaning=msg("Share of prompt tokens found in the prefix cache. A means, not a goal: it only shortens prefill."),
+    ),
+    Term(
+        key="preemption",
+        label="Preemption",
+        unit="per request",
+        meaning=msg("A running request loses its blocks and is computed again: the pool was too small for the load."),
+    ),
+    Term(
+        key="headroom",
+        label="Headroom",
+        unit="requests/s",
+        meaning=msg("Load that can still be added before the SLO is missed."),
+    ),
+    Term(key="knee", label="Knee", unit="requests/s", meaning=msg("The highest load that still meets the SLO.")),
+    Term(
+        key="goodput", label="Goodput", unit="requests/s", meaning=msg("Requests per second that meet the whole SLO.")
+    ),
+    Term(
+        key="slo",
+        label="SLO",
+        unit="",
+        meaning=msg("The promise: targets for TTFT, ITL or E2E at a stated percentile."),
+    ),
+    Term(
+        key="saturated",
+        label="Saturated",
+        unit="",
+        meaning=msg("More arrives than can be served: latency grows with time and has no steady value."),
+    ),
+)
+
+PROVENANCE: Mapping[str, Message] = {
+    "measured": msg("measured"),
+    "simulated": msg("simulated"),
+    "estimated": msg("estimated"),
+    "declared": msg("declared"),
+    "missing": msg("missing"),
+}
+"""How a figure came to be known; shown beside every number."""
+
+OUTCOMES: Mapping[str, Message] = {
+    "optimise-cache": msg("Optimise the cache"),
+    "add-memory": msg("Add memory or GPUs"),
+    "re-architect": msg("Re-architect"),
+    "tune-scheduling": msg("Tune scheduling"),
+    "no-change": msg("Change nothing"),
+    "measure-first": msg("Measure first"),
+}
+"""The six answers in words."""
+
+BOUNDS: Mapping[str, Message] = {
+    "compute": msg("compute"),
+    "memory_bandwidth": msg("memory bandwidth"),
+    "memory_capacity": msg("memory capacity"),
+    "sequences": msg("max sequences"),
+    "communication": msg("communication"),
+    "overhead": msg("per-step overhead"),
+    "scheduling": msg("scheduling"),
+    "transfer": msg("transfer"),
+    "none": msg("nothing"),
+    "unknown": msg("not known"),
+}
+"""What binds, in words."""
+
+CHOICES: Mapping[str, Message] = {
+    "newest": msg("newest known"),
+    "auto": msg("auto"),
+    "on": msg("on"),
+    "off": msg("off"),
+    "own": msg("Own figures"),
+    "lognormal": msg("Lognormal (P50, P95)"),
+    "fixed": msg("All equal"),
+    "uniform": msg("Uniform"),
+    "empirical": msg("Quantiles"),
+    "poisson": msg("Poisson"),
+    "constant": msg("Constant gaps"),
+    "gamma": msg("Gamma (CV)"),
+    "per-minute": msg("Rate per minute"),
+    "closed": msg("Closed loop"),
+    "custom": msg("Custom"),
+    "online-service": msg("Online service"),
+    "knowledge-rag": msg("Knowledge Q&A (RAG)"),
+    "agent": msg("Agent workflow"),
+    "code-completion": msg("Code completion"),
+    "offline-batch": msg("Offline batch"),
+}
+"""Words for option codes."""

@@ -1,0 +1,246 @@
+"""The scenario at the side of every page: one keyed, linkable widget per field, worded by the glossary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from calc.deployment import divisors
+from calc.errors import PlimsollError, UnreadableFile
+from calc.messages import msg
+from calc.model import ModelSpec
+from data import catalogue
+from ui import fields, resources, state, text
+from ui.glossary import CHOICES, FIELDS
+from ui.text import t
+
+PERCENTILES = (0.5, 0.9, 0.95, 0.99)
+KV_DTYPES = ("auto", "bf16", "fp8", "nvfp4")
+WEIGHT_DTYPES = ("auto", "bf16", "fp8", "int8", "int4", "nvfp4")
+KINDS = ("lognormal", "fixed", "uniform", "empirical")
+ARRIVALS = ("poisson", "constant", "gamma", "per-minute", "closed")
+CURRENCIES = ("USD", "EUR", "CNY", "GBP", "JPY", "INR")
+MAX_CONFIG_BYTES = 2_000_000
+"""A Hub config.json is a few kilobytes."""
+
+
+def sidebar() -> None:
+    """Draw every scenario field in the sidebar; ``state.current()`` reads them."""
+    defaults = state.defaults()
+    with st.sidebar:
+        _language()
+        _model(defaults)
+        _gpus(defaults)
+        _load(defaults)
+        _targets(defaults)
+        _engine(defaults)
+        _prices(defaults)
+
+
+def _label(key: str) -> str:
+    field = FIELDS[key]
+    return f"{t(field.label)} ({field.unit})" if field.unit else t(field.label)
+
+
+def choice(key: str, options: Sequence[Any], default: Any, **options_of_widget: Any) -> Any:
+    """A select box whose options are codes free of language."""
+    show: Callable[[Any], str] = options_of_widget.pop("format_func", word)
+    return st.selectbox(
+        _label(key), options, index=options.index(default) if default in options else 0, key=key, format_func=show,
+        help=t(FIELDS[key].help), bind="query-params", **options_of_widget,
+    )  # fmt: skip
+
+
+def number(key: str, default: float | None, **options_of_widget: Any) -> Any:
+    """A number box, whole or not as the field is; empty where the field may be left to its default."""
+    field = FIELDS[key]
+    kind = int if key in fields.WHOLE else float
+    low, high, step = (None if bound is None else kind(bound) for bound in (field.low, field.high, field.step))
+    return st.number_input(
+        _label(key), low, high, None if default is None else kind(default), step, key=key,
+        help=t(field.help), bind="query-params", format="%d" if kind is int else "%g", **options_of_widget,
+    )  # fmt: skip
+
+
+def line(key: str, default: str, **options_of_widget: Any) -> str:
+    """A line of text."""
+    return st.text_input(
+        _label(key), default, key=key, help=t(FIELDS[key].help), bind="query-params", **options_of_widget
+    )
+
+
+def word(code: Any) -> str:
+    """An option code in the visitor's language; codes that are names stay as they are."""
+    return t(CHOICES[code]) if code in CHOICES else str(code)
+
+
+def percentile_name(share: float) -> str:
+    """0.95 → P95."""
+    return f"P{share * fields.PERCENT:g}"
+
+
+def _language() -> None:
+    st.segmented_control(
+        "Language / 语言", list(text.LANGUAGES), default=text.current(), required=True, key=state.LANGUAGE_KEY,
+        format_func=lambda code: text.LANGUAGES[code], label_visibility="collapsed", bind="query-params",
+    )  # fmt: skip
+
+
+def _model(defaults: fields.Values) -> None:
+    own = {state.OWN_PREFIX + row.id: row.name for row in resources.store().own_models()}
+    options = [*own, *sorted(catalogue.models(), key=str.lower)]
+    choice("model", options, defaults["model"], format_func=lambda code: own.get(code, str(code)))
+    with st.popover(t("Use a config.json"), icon=":material/data_object:", width="stretch"):
+        _own_model_form()
+
+
+def _own_model_form() -> None:
+    st.caption(t("Paste or upload the config.json of a model on the Hub. It is stored here and nowhere else."))
+    st.text_input(t("Name"), key="own_model_name", placeholder="team/model", persist_state="session")
+    st.text_area("config.json", key="own_model_text", height=160, persist_state="session")
+    st.file_uploader("config.json", type=["json"], key="own_model_file", max_upload_size=2)
+    st.button(t("Add model"), key="own_model_add", on_click=_add_own_model, width="stretch")
+    if problem := state.get("own_model_problem"):
+        st.error(t(problem))
+
+
+def _add_own_model() -> None:
+    state.put(own_model_problem=None)
+    try:
+        name, config = _own_model_input()
+        ModelSpec.from_config(config, name)
+        state.add_own_model(name, config)
+    except PlimsollError as error:
+        state.put(own_model_problem=error.message)
+
+
+def _own_model_input() -> tuple[str, dict[str, Any]]:
+    upload = state.get("own_model_file")
+    content = upload.getvalue() if upload is not None else str(state.get("own_model_text", "")).encode()
+    if len(content) > MAX_CONFIG_BYTES:
+        raise UnreadableFile(
+            msg("expected a config.json of a few kilobytes, got more than 2 MB: upload the right file.")
+        )
+    try:
+        config = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableFile(
+            msg("expected the JSON of a config.json, got text that is not JSON: paste the whole file.")
+        ) from error
+    if not isinstance(config, dict):
+        raise UnreadableFile(msg("expected one JSON object with the model's fields: paste the whole config.json."))
+    name = str(state.get("own_model_name") or config.get("_name_or_path") or config.get("model_type") or "own model")
+    return name, config
+
+
+def _gpus(defaults: fields.Values) -> None:
+    names = {code: gpu.name for code, gpu in catalogue.gpus().items()}
+    chosen = choice("gpu", [*names, "own"], defaults["gpu"], format_func=lambda code: names.get(code, word(code)))
+    if chosen == "own":
+        number("own_memory", defaults["own_memory"])
+        for key in ("own_bandwidth", "own_bf16", "own_fp8", "own_link"):
+            number(key, defaults[key])
+    left, middle, right = st.columns(3)
+    with left:
+        number("gpus", defaults["gpus"])
+    with middle:
+        number("tp", defaults["tp"])
+    with right:
+        number("pp", defaults["pp"])
+
+
+def tp_choices(model: ModelSpec) -> str:
+    """TP sizes that divide this model's heads."""
+    return ", ".join(str(size) for size in divisors(model.heads))
+
+
+def _fill_preset() -> None:
+    code = state.get("preset")
+    if code in catalogue.presets():
+        state.put(**preset_values(catalogue.presets()[code]))
+
+
+def preset_values(preset: catalogue.Preset) -> fields.Values:
+    """Widget values of a business type's load and targets."""
+    from data.case_workload import write_slo, write_workload
+
+    case = {"model": "", "gpu": "", "workload": write_workload(preset.workload), "slo": write_slo(preset.slo)}
+    filled = fields.to_values(case)
+    wanted = (
+        "prompt_",
+        "output_",
+        "slo_",
+        "arrivals",
+        "rate",
+        "concurrency",
+        "cv",
+        "minute_rates",
+        "hit",
+        "percentile",
+    )
+    return {key: value for key, value in filled.items() if key.startswith(wanted)}
+
+
+def _load(defaults: fields.Values) -> None:
+    choice("preset", ["custom", *catalogue.presets()], defaults["preset"], on_change=_fill_preset)
+    arrivals = choice("arrivals", ARRIVALS, defaults["arrivals"])
+    if arrivals == "closed":
+        number("concurrency", defaults["concurrency"])
+    elif arrivals == "per-minute":
+        line("minute_rates", defaults["minute_rates"])
+    else:
+        number("rate", defaults["rate"])
+    if arrivals == "gamma":
+        number("cv", defaults["cv"])
+    st.slider(
+        _label("hit"), 0.0, 100.0, float(defaults["hit"]), 1.0, key="hit", format="%g",
+        help=t(FIELDS["hit"].help), bind="query-params",
+    )  # fmt: skip
+    with st.expander(t("Lengths"), icon=":material/straighten:"):
+        for what in ("prompt", "output"):
+            _lengths(what, defaults)
+
+
+def _lengths(what: str, defaults: fields.Values) -> None:
+    kind = choice(f"{what}_kind", KINDS, defaults[f"{what}_kind"])
+    if kind == "empirical":
+        line(f"{what}_quantiles", defaults[f"{what}_quantiles"])
+        return
+    number(f"{what}_p50", defaults[f"{what}_p50"])
+    if kind != "fixed":
+        number(f"{what}_p95", defaults[f"{what}_p95"])
+
+
+def _targets(defaults: fields.Values) -> None:
+    with st.expander(t("Targets (SLO)"), icon=":material/flag:"):
+        for key in ("slo_ttft", "slo_itl", "slo_e2e"):
+            number(key, defaults[key])
+        choice("percentile", PERCENTILES, defaults["percentile"], format_func=percentile_name)
+
+
+def _forget_version() -> None:
+    state.put(version=fields.NEWEST)
+
+
+def _engine(defaults: fields.Values) -> None:
+    with st.expander(t("Engine"), icon=":material/settings:"):
+        names = list(dict.fromkeys(row.id for row in catalogue.engines()))
+        engine = choice("engine", names, defaults["engine"], on_change=_forget_version)
+        versions = [row.version for row in catalogue.engines() if row.id == engine]
+        choice("version", [fields.NEWEST, *reversed(versions)], defaults["version"])
+        choice("kv_dtype", KV_DTYPES, defaults["kv_dtype"])
+        choice("weight_dtype", WEIGHT_DTYPES, defaults["weight_dtype"])
+        choice("prefix_caching", list(fields.SWITCH), defaults["prefix_caching"])
+        for key in ("max_len", "max_seqs", "max_batched", "fraction", "dp"):
+            number(key, defaults[key])
+        st.toggle(_label("ep"), bool(defaults["ep"]), key="ep", help=t(FIELDS["ep"].help), bind="query-params")
+
+
+def _prices(defaults: fields.Values) -> None:
+    with st.expander(t("Name and price"), icon=":material/sell:"):
+        line("name", defaults["name"])
+        number("price", defaults["price"])
+        choice("currency", CURRENCIES, defaults["currency"])

@@ -1,0 +1,106 @@
+"""Shared objects and cached answers: the store, and the reports of a scenario keyed by its case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from calc.decide import scenario_decision
+from calc.decision import Decision
+from calc.latency import LatencyReport, LoadSweep, predict, sweep
+from calc.memory import MemoryReport, estimate_memory
+from calc.messages import Message
+from calc.scenario import Scenario
+from data import catalogue
+from data.case import example_case, read_case
+from data.store import Store, default_path
+
+KEPT = 128
+"""Answers kept for scenarios seen before (one is a few kilobytes)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the user asks now: the scenario, its case (for links, saving, scripts) and the reader's notes."""
+
+    key: str
+    """The case as canonical JSON: equal questions have equal keys."""
+    case: Mapping[str, Any]
+    scenario: Scenario
+    notes: tuple[Message, ...]
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _ask(key: str) -> Asked:
+    case = json.loads(key)
+    scenario, notes = read_case(case)
+    return Asked(key=key, case=case, scenario=scenario, notes=notes)
+
+
+def ask(case: Mapping[str, Any]) -> Asked:
+    """Read a case once; an equal one is answered from memory."""
+    return _ask(json.dumps(case, sort_keys=True, ensure_ascii=False))
+
+
+@st.cache_resource(show_spinner=False)
+def example() -> Mapping[str, Any]:
+    """The case of the worked example."""
+    return example_case()
+
+
+@st.cache_resource(show_spinner=False)
+def store() -> Store:
+    """The one database of this process."""
+    return Store(default_path())
+
+
+def close_store() -> None:
+    """Write everything out and let the file go."""
+    store().close()
+    store.clear()
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _latency(key: str, requests: int) -> LatencyReport:
+    return predict(_ask(key).scenario, requests=requests)
+
+
+def latency(asked: Asked, requests: int = 1000) -> LatencyReport:
+    """Simulated latency at the asked load."""
+    return _latency(asked.key, requests)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _memory(key: str) -> MemoryReport:
+    scenario = _ask(key).scenario
+    per_replica = _latency(key, 1000).concurrency / scenario.deployment.replicas
+    return estimate_memory(scenario.deployment, scenario.workload, peak_concurrency=per_replica)
+
+
+def memory(asked: Asked) -> MemoryReport:
+    """Estimated memory per GPU, demand at the simulated concurrency."""
+    return _memory(asked.key)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _sweep(key: str, points: int, requests: int) -> LoadSweep:
+    return sweep(_ask(key).scenario, points=points, requests=requests)
+
+
+def load_sweep(asked: Asked, *, points: int = 5, requests: int = 1000) -> LoadSweep:
+    """Simulated latency over rising load."""
+    return _sweep(asked.key, points, requests)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _decision(key: str) -> Decision:
+    return scenario_decision(_ask(key).scenario, tuple(catalogue.gpus().values()))
+
+
+def decision(asked: Asked) -> Decision:
+    """Findings, what-ifs and the answer for the asked scenario."""
+    return _decision(asked.key)

@@ -1,0 +1,108 @@
+"""The only module that touches session state: widget values in, the one frozen scenario out, and back again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec
+
+import streamlit as st
+
+from calc.errors import PlimsollError
+from data.case import write_case
+from ui import fields, resources, text
+from ui.resources import Asked
+from ui.text import t
+
+P = ParamSpec("P")
+LANGUAGE_KEY = "lang"
+OWN_PREFIX = "own:"
+"""Ids of models that the team added begin with this."""
+
+
+def use_language() -> str:
+    """Speak the visitor's language in this run: the one chosen or linked, else the browser's, else English."""
+    chosen = st.session_state.get(LANGUAGE_KEY) or st.query_params.get(LANGUAGE_KEY)
+    if chosen not in text.LANGUAGES:
+        chosen = "zh_CN" if (st.context.locale or "").lower().startswith("zh") else text.SOURCE_LANGUAGE
+    text.use(chosen)
+    return str(chosen)
+
+
+def fragment(
+    function: Callable[P, None] | None = None, **options: Any
+) -> Callable[P, None] | Callable[[Callable[P, None]], Callable[P, None]]:
+    """``st.fragment`` for pages: it reruns without the shell, so it sets the language and says errors itself."""
+
+    def decorate(body: Callable[P, None]) -> Callable[P, None]:
+        @wraps(body)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+            use_language()
+            try:
+                body(*args, **kwargs)
+            except PlimsollError as error:
+                st.error(t(error.message), icon=":material/error:")
+
+        wrapped: Callable[P, None] = st.fragment(guarded, **options)
+        return wrapped
+
+    return decorate if function is None else decorate(function)
+
+
+def defaults() -> fields.Values:
+    """Widget values of the worked example: what a visitor with a bare link sees."""
+    return fields.to_values(resources.example())
+
+
+def values() -> fields.Values:
+    """The widget values of this run; a field whose widget was not drawn yet has the example's."""
+    return {key: st.session_state.get(key, value) for key, value in defaults().items()}
+
+
+def current() -> Asked:
+    """What the user asks now."""
+    now = values()
+    return resources.ask(fields.to_case(now, _own_model_cases(now["model"])))
+
+
+def load(case: Mapping[str, Any]) -> None:
+    """Put a case into the widgets. Call it from a callback: widgets take new values only before they are drawn."""
+    for key, value in fields.to_values(case, _own_model_id(case.get("model"))).items():
+        st.session_state[key] = value
+
+
+def put(**changes: Any) -> None:
+    """Set single widget values from a callback."""
+    for key, value in changes.items():
+        st.session_state[key] = value
+
+
+def get(key: str, default: Any = None) -> Any:
+    """A widget value that is not part of the scenario, such as a page's own switch."""
+    return st.session_state.get(key, default)
+
+
+def canonical(asked: Asked) -> dict[str, Any]:
+    """The case of the asked scenario in full, as it is saved and exported."""
+    return write_case(asked.scenario)
+
+
+def add_own_model(name: str, config: Mapping[str, Any]) -> None:
+    """Store a config.json model and make it the scenario's model. Call it from a callback."""
+    stored = resources.store().add_model(name=name, config=config)
+    st.session_state["model"] = OWN_PREFIX + stored.id
+
+
+def _own_model_cases(model: Any) -> Mapping[str, Any]:
+    if not str(model).startswith(OWN_PREFIX):
+        return {}
+    return {
+        OWN_PREFIX + own.id: {"name": own.name, "config": dict(own.config)} for own in resources.store().own_models()
+    }
+
+
+def _own_model_id(model: Any) -> str | None:
+    if not isinstance(model, Mapping):
+        return None
+    stored = resources.store().add_model(name=str(model.get("name") or "own model"), config=model["config"])
+    return OWN_PREFIX + stored.id
