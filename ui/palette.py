@@ -19,7 +19,7 @@ WATER_MID = "#7FB5EC"
 WATER_LIGHT = "#CFE3F8"
 AMBER = "#E8A317"
 AMBER_TEXT = "#8F6000"
-"""Amber dark enough to be read as text on white (contrast 5.4:1)."""
+"""Amber dark enough to be read as text on white (contrast 5.5:1)."""
 AMBER_LIGHT = "#FDF3DC"
 RED = "#C8102E"
 RED_LIGHT = "#FBE4E7"
@@ -68,3 +68,14 @@ CATEGORICAL: tuple[str, ...] = (
     GREY_LIGHT,
 )
 """Ten colours for series without a meaning of their own; Streamlit's theme wants exactly ten."""
+
+DARK_HULL = "#8FA9CF"
+DARK_WATER = "#4DA3F0"
+DARK_WATER_DEEP = "#2A6FB5"
+DARK_WATER_PALE = "#CFE6FB"
+DARK_WATER_FREE = "#1F4468"
+DARK_MARGIN = "#22344B"
+DARK_AMBER = "#F0B444"
+DARK_RED = "#FF6B6B"
+DARK_TEXT = "#E6EEF7"
+"""The same meanings on the dark theme's deep navy ground."""

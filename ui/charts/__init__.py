@@ -1,0 +1,19 @@
+"""Every picture on the pages. Builders are pure: results in, figure out; no page draws by itself."""
+
+from ui.charts.frame import CONFIG, HEIGHT, Tones
+from ui.charts.latency import decomposition, load_curve, roofline
+from ui.charts.memory import capacity_curve, hull
+from ui.charts.runs import compare_runs, measured_over_model
+
+__all__ = [
+    "CONFIG",
+    "HEIGHT",
+    "Tones",
+    "capacity_curve",
+    "compare_runs",
+    "decomposition",
+    "hull",
+    "load_curve",
+    "measured_over_model",
+    "roofline",
+]
