@@ -3,11 +3,38 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+EXCUSED = ("PLIMSOLL_CASES", "--benchmark-skip", "NVIDIA GPU")
+"""Words in the reason of a skip that is no fault of the machine: optional material, speed tests, hardware."""
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """With PLIMSOLL_CI set, whatever is skipped for want of a program or a package counts as failed."""
+    if not os.environ.get("PLIMSOLL_CI") or not report.skipped or hasattr(report, "wasxfail"):
+        return
+    reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+    if not any(words in reason for words in EXCUSED):
+        report.outcome = "failed"
+        report.longrepr = f"nothing may be missing on this machine: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
 
 
 @pytest.fixture(scope="session")
