@@ -1,0 +1,159 @@
+"""Front door for scripts: the same calculations as the pages, JSON in and JSON Lines out.
+
+One line per input, in input order; a case that cannot be answered gives ``{"id": …, "error": "one sentence"}`` in its
+place, and the exit status is 1. Progress goes to standard error. Verbs import what they need when they run.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import click
+
+from calc.errors import PlimsollError
+
+Answer: TypeAlias = Callable[[Any], dict[str, Any]]
+
+INPUT = click.argument("source", metavar="FILE|-", type=click.File("rb"))
+FILES = click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(path_type=Path))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="plimsoll")
+def main() -> None:
+    """How much load an LLM inference deployment can carry, what stops it, and what to do about it."""
+
+
+@main.command()
+@INPUT
+def estimate(source: BinaryIO) -> None:
+    """GPU memory and KV cache of each estimate case."""
+    from data.questions import estimate as answer
+
+    _answer_each(_cases(source), answer)
+
+
+@main.command()
+@INPUT
+def predict(source: BinaryIO) -> None:
+    """Latency percentiles of each predict case under its load."""
+    from data.questions import predict as answer
+
+    _answer_each(_cases(source), answer)
+
+
+@main.command()
+@INPUT
+def decide(source: BinaryIO) -> None:
+    """Outcome, runner-up and first lever from evidence, a scenario, or both."""
+    from data.questions import decide as answer
+
+    _answer_each(_cases(source), answer)
+
+
+@main.command()
+@FILES
+def read(files: tuple[Path, ...]) -> None:
+    """Benchmark results, logs and metrics of other tools as canonical records."""
+    from data.questions import read as answer
+
+    _answer_each(files, answer)
+
+
+@main.command()
+@FILES
+def ingest(files: tuple[Path, ...]) -> None:
+    """Store files; the same file twice gives the same id."""
+    from data.questions import ingest as answer
+
+    _answer_each(files, answer)
+
+
+def _cases(source: BinaryIO) -> list[Any]:
+    from data.case_lines import split_cases
+
+    try:
+        return split_cases(source.read())
+    except PlimsollError as error:
+        return [error]
+
+
+def _answer_each(inputs: Iterable[Any], answer: Answer) -> None:
+    """Print one line per input as soon as it is known; exit 1 if any was an error."""
+    failed = 0
+    for number, asked in enumerate(inputs, start=1):
+        line = _answer_one(asked, answer)
+        failed += "error" in line
+        click.echo(json.dumps(line, ensure_ascii=False, allow_nan=False))
+        if sys.stderr.isatty():
+            click.echo(f"{number} answered, {failed} failed", err=True)
+    if failed:
+        sys.exit(1)
+
+
+def _answer_one(asked: Any, answer: Answer) -> dict[str, Any]:
+    known = _identity(asked)
+    try:
+        if isinstance(asked, PlimsollError):
+            raise asked
+        return known | answer(asked)
+    except PlimsollError as error:
+        return known | {"error": str(error)}
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        # Our own defect must not cost the user the other answers; it is shown in full, and counted as failed.
+        click.echo(traceback.format_exc(), err=True)
+        return known | {
+            "error": "This input hit a defect of Plimsoll: please report it with the lines on standard error."
+        }
+
+
+def _identity(asked: Any) -> dict[str, Any]:
+    if isinstance(asked, Path):
+        return {"file": str(asked)}
+    return {"id": asked["id"]} if isinstance(asked, Mapping) and "id" in asked else {}
+
+
+@main.command()
+@click.argument("scenario", metavar="[SCENARIO|-]", required=False, type=click.File("rb"))
+@click.option("--example", is_flag=True, help="The worked example instead of a scenario of your own.")
+@click.option("--language", type=click.Choice(["en", "zh_CN"]), default="en", show_default=True)
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Ends in .pdf, .html or .md.")
+def sheet(scenario: BinaryIO | None, example: bool, language: str, output: Path) -> None:
+    """The one-page review of a scenario, as PDF, HTML or Markdown."""
+    from data.case import example_case
+    from data.case_lines import split_cases
+    from ui.sheet import write_sheet
+
+    if example == (scenario is not None):
+        raise click.UsageError("Give either a scenario or --example.")
+    try:
+        case = example_case() if scenario is None else split_cases(scenario.read())[0]
+        write_sheet(case, language=language, output=output)
+    except PlimsollError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(json.dumps({"file": str(output), "language": language}, ensure_ascii=False))
+
+
+@main.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []})
+@click.pass_context
+def probe(context: click.Context) -> None:
+    """Measure this machine's GPU in a process of its own; one JSON line, storable with ingest."""
+    sys.exit(subprocess.run([sys.executable, "-m", "probe", *context.args], check=False).returncode)
+
+
+@main.command("bench-simulator")
+def bench_simulator() -> None:
+    """Simulated requests per second on one core, best of five; the last line is JSON."""
+    from data.questions import bench_simulator as answer
+
+    click.echo(json.dumps(answer(lambda text: click.echo(text, err=True))))
+
+
+if __name__ == "__main__":
+    main()

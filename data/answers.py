@@ -1,0 +1,145 @@
+"""Results as JSON for other programs: milliseconds, bytes, tokens and shares, with the unit in every key."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from calc import MODEL_VERSION
+from calc.decision import Decision, Finding
+from calc.evidence import Evidence, Percentiles
+from calc.latency import LatencyReport
+from calc.memory import MemoryReport
+from calc.messages import Message
+from calc.units import KILO
+
+_DECIMALS = 6
+"""Of milliseconds, rates and shares: far below what any clock or model can tell apart."""
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DECIMALS)
+
+
+def _ms(value_s: float | None) -> float | None:
+    return None if value_s is None else round(value_s * KILO, _DECIMALS)
+
+
+def _texts(messages: tuple[Message, ...]) -> list[str]:
+    return [str(message) for message in messages]
+
+
+def memory_answer(report: MemoryReport, notes: tuple[Message, ...] = ()) -> dict[str, Any]:
+    """The KV pool and what it is made of, per GPU; blocks, tokens and concurrency of one replica."""
+    return {
+        "kv_bytes_per_token_per_gpu": report.kv_bytes_per_token,
+        "weights_bytes_per_gpu": report.weights_bytes,
+        "activation_bytes_per_gpu": report.activation_bytes,
+        "non_torch_bytes_per_gpu": report.non_torch_bytes,
+        "graph_bytes_per_gpu": report.graph_bytes,
+        "kv_pool_bytes_per_gpu": report.kv_pool_bytes,
+        "kv_pool_band_bytes": list(report.kv_pool_band_bytes),
+        "block_size_tokens": report.block_size_tokens,
+        "num_blocks": report.num_blocks,
+        "kv_tokens": report.kv_tokens,
+        "max_concurrency": _rounded(report.max_concurrency),
+        "max_model_len": report.max_model_len_tokens,
+        "fits": report.fits,
+        "over_bytes": report.over_bytes,
+        "gpu_memory_bytes": report.total_bytes,
+        "budget_bytes_per_gpu": report.budget_bytes,
+        "kv_dtype": report.kv_dtype,
+        "weights_provenance": "declared" if report.weights_declared else "estimated",
+        "model_version": MODEL_VERSION,
+        "notes": _texts(notes + report.notes),
+    }
+
+
+def latency_answer(report: LatencyReport, notes: tuple[Message, ...] = ()) -> dict[str, Any]:
+    """Simulated latency of the whole deployment at the load of the case."""
+    return {
+        "ttft_ms": _percentiles_ms(report.ttft),
+        "itl_ms": _percentiles_ms(report.itl),
+        "tpot_ms": _percentiles_ms(report.tpot),
+        "e2e_ms": _percentiles_ms(report.e2e),
+        "queue_ms": _ms(report.queue_s),
+        "prefill_ms": _ms(report.prefill_s),
+        "decode_ms": _ms(report.decode_s),
+        "network_ms": _ms(report.network_s),
+        "request_rate_per_s": _rounded(report.request_rate_per_s),
+        "output_tokens_per_s": _rounded(report.output_tokens_per_s),
+        "concurrency": _rounded(report.concurrency),
+        "kv_usage": {"mean": _rounded(report.kv_usage_mean_share), "max": _rounded(report.kv_usage_max_share)},
+        "preemptions": report.preemptions,
+        "bound": report.bound,
+        "saturated": report.saturated,
+        "max_rate_per_s": _rounded(report.max_rate_per_s),
+        "slo_attainment": _rounded(report.slo_attainment_share),
+        "requests": report.requests,
+        "calibration": report.calibration,
+        "model_version": MODEL_VERSION,
+        "notes": _texts(notes + report.notes),
+    }
+
+
+def _percentiles_ms(latency: Percentiles) -> dict[str, float | None]:
+    return {
+        "mean": _ms(latency.mean_s),
+        "p50": _ms(latency.p50_s),
+        "p90": _ms(latency.p90_s),
+        "p95": _ms(latency.p95_s),
+        "p99": _ms(latency.p99_s),
+    }
+
+
+def decision_answer(decision: Decision, notes: tuple[Message, ...] = ()) -> dict[str, Any]:
+    """The answer, the conditions behind it with their evidence, and the levers tried."""
+    return {
+        "outcome": decision.outcome,
+        "bottleneck": decision.bottleneck,
+        "diagnosis": decision.diagnosis,
+        "headline": str(decision.headline),
+        "because": _texts(decision.because),
+        "runner_up": decision.runner_up,
+        "flips_when": decision.flips_when and str(decision.flips_when),
+        "first_lever": decision.first_lever,
+        "legs_agree": decision.legs_agree,
+        "findings": [_finding(finding) for finding in decision.findings],
+        "what_ifs": [
+            {
+                "lever": what_if.lever,
+                "supports": what_if.supports,
+                "meets_slo": what_if.meets_slo,
+                "headroom_per_s": _rounded(what_if.headroom_per_s),
+                "cost_per_million_tokens": _rounded(what_if.cost_per_million_tokens),
+                "note": str(what_if.note),
+            }
+            for what_if in decision.what_ifs
+        ],
+        "missing": _texts(decision.missing),
+        "risks": _texts(decision.risks),
+        "model_version": decision.model_version,
+        "notes": _texts(notes),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "supports": finding.supports,
+        "verdict": finding.verdict,
+        "statement": str(finding.statement),
+        "guard": finding.guard,
+        "threshold": finding.threshold,
+        "source": finding.source,
+        "evidence": [_evidence(evidence) for evidence in finding.evidence],
+    }
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    return {key: value for key, value in asdict(evidence).items() if value not in (None, "") or key == "value"}
+
+
+def bench_answer(seconds: list[float], requests: int) -> dict[str, Any]:
+    """Simulated requests per second of the fastest of several runs, and the time of each."""
+    return {"requests_per_s": round(requests / min(seconds)), "requests": requests, "seconds": seconds}
