@@ -1,0 +1,170 @@
+"""The named metrics a decision can rest on: unit, layer of the service, and meaning. One table, one wording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from calc.messages import Message, msg
+
+
+class Layer(StrEnum):
+    """Where in the service a metric is read."""
+
+    CACHE = "cache"
+    RESOURCE = "resource"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One metric. Units: bytes, s, tokens, share (0-1), ratio, count, per_s, flag, text, currency …"""
+
+    name: str
+    unit: str
+    layer: Layer
+    meaning: Message
+
+
+_CACHE = (
+    ("kv_pool_bytes", "bytes", msg("KV pool of one GPU")),
+    ("kv_demand_bytes", "bytes", msg("KV bytes needed on one GPU at peak concurrency")),
+    ("kv_demand_ratio", "ratio", msg("KV demand divided by KV pool")),
+    ("kv_request_bytes", "bytes", msg("KV bytes of one request of mean length on one GPU")),
+    ("kv_tokens", "tokens", msg("KV pool of one replica in tokens, as the engine logs it")),
+    ("kv_usage_mean_share", "share", msg("Mean share of KV blocks in use")),
+    ("kv_usage_max_share", "share", msg("Highest share of KV blocks in use")),
+    ("kv_waste_share", "share", msg("Share of allocated KV memory that holds no token (preallocation, last blocks)")),
+    ("block_tokens", "tokens", msg("Smallest prefix that can be reused: one cache block")),
+    ("prefix_caching", "flag", msg("Prefix caching is switched on")),
+    ("hit_rate_share", "share", msg("Prompt tokens found in the prefix cache")),
+    ("prefix_share", "share", msg("Prompt tokens that repeat an earlier prompt's beginning and could be reused")),
+    ("prefix_tokens", "tokens", msg("Length of the shared prefix")),
+    ("prefix_lifetime_s", "s", msg("Time until a content update invalidates a prefix")),
+    ("reuse_interval_s", "s", msg("Typical time between two uses of the same prefix")),
+    ("prompts_stable", "flag", msg("Prompts begin with the same text, template and version each time")),
+    ("tenants_may_share", "flag", msg("Tenants may reuse each other's cached prefixes")),
+    ("cache_complexity_accepted", "flag", msg("The team accepts to run and monitor cache management")),
+    ("one_off_share", "share", msg("Cached tokens that are never read again")),
+    ("preempted_share", "share", msg("Preemptions per request")),
+    ("rebuild_share", "share", msg("Prefill tokens computed again after an eviction")),
+    ("memory_not_released", "flag", msg("KV usage stays high after requests end")),
+    ("offload", "flag", msg("KV cache is offloaded to CPU memory, disk or a remote store")),
+    ("offload_tail_ratio", "ratio", msg("P99 with offload divided by P99 without")),
+    ("transfer_bytes_per_s", "bytes/s", msg("Rate at which offloaded or remote KV is fetched")),
+    ("break_even_bytes_per_s", "bytes/s", msg("Fetch rate above which fetching beats recomputing")),
+    ("transfer_share", "share", msg("Share of request latency spent moving KV")),
+)
+
+_RESOURCE = (
+    ("gpu_memory_bytes", "bytes", msg("Memory of one GPU as the driver shows it")),
+    ("weights_bytes", "bytes", msg("Weights on one GPU")),
+    ("weights_share", "share", msg("Weights as a share of GPU memory")),
+    (
+        "runtime_share",
+        "share",
+        msg("Activations, CUDA context, buffers and graphs as a share of GPU memory"),
+    ),
+    ("margin_bytes", "bytes", msg("GPU memory left outside the engine's budget")),
+    ("over_bytes", "bytes", msg("How far the deployment exceeds the memory of one GPU")),
+    ("fits", "flag", msg("Weights, runtime and one longest sequence fit")),
+    ("start_failed", "flag", msg("The engine refused to start for lack of memory")),
+    ("runtime_oom", "flag", msg("Out of memory while serving, outside the KV pool")),
+    ("oom_count", "count", msg("Out-of-memory events seen")),
+    ("gpu_utilisation_share", "share", msg("Share of time the GPU was busy (duty cycle, not efficiency)")),
+    ("gpu_power_share", "share", msg("GPU power as a share of its limit")),
+    ("cpu_utilisation_share", "share", msg("Utilisation of the busiest CPU core of the engine")),
+    ("models_on_gpu", "count", msg("Models or versions that share the GPU")),
+    ("gpu_count", "count", msg("GPUs of the deployment")),
+    ("tp", "count", msg("Tensor-parallel degree")),
+    ("pp", "count", msg("Pipeline-parallel degree")),
+    ("replicas", "count", msg("Engine replicas")),
+    ("link", "text", msg("Link between the GPUs of one replica: nvlink or pcie")),
+    ("one_gpu_weights_share", "share", msg("All weights of one replica as a share of one GPU's memory")),
+    ("pd_split", "flag", msg("Prefill and decode run on separate workers")),
+    ("bound", "text", msg("What binds an engine step at this load")),
+)
+
+_SERVICE = (
+    ("request_rate_per_s", "per_s", msg("Requests offered per second, all replicas")),
+    ("max_rate_per_s", "per_s", msg("Requests per second beyond which queues grow without bound")),
+    ("rho", "ratio", msg("Offered rate divided by the maximum rate")),
+    ("saturated", "flag", msg("The offered load exceeds what can be served")),
+    ("concurrency", "count", msg("Mean requests in the deployment")),
+    ("running", "count", msg("Requests running on one replica")),
+    ("waiting", "count", msg("Requests waiting on one replica")),
+    ("max_num_seqs", "count", msg("Most requests one replica runs at once")),
+    ("seqs_used_share", "share", msg("Requests in one replica divided by its limit of running requests")),
+    ("max_num_batched_tokens", "tokens", msg("Token budget of one engine step")),
+    ("chunked_prefill", "flag", msg("Long prompts are prefilled in chunks")),
+    ("prompt_p50_tokens", "tokens", msg("Prompt tokens, P50")),
+    ("prompt_p99_tokens", "tokens", msg("Prompt tokens, P99")),
+    ("prompt_tail_ratio", "ratio", msg("Prompt tokens P99 divided by P50")),
+    ("output_p50_tokens", "tokens", msg("Output tokens, P50")),
+    *(
+        (f"{latency}_{stat}_s", "s", msg("{latency}, {stat}", latency=label, stat=stat_label))
+        for latency, label in (("ttft", "TTFT"), ("itl", "ITL"), ("tpot", "TPOT"), ("e2e", "E2E"))
+        for stat, stat_label in (("mean", msg("mean")), ("p50", "P50"), ("p90", "P90"), ("p95", "P95"), ("p99", "P99"))
+    ),
+    ("ttft_tail_ratio", "ratio", msg("TTFT P99 divided by P50")),
+    ("itl_tail_ratio", "ratio", msg("ITL P99 divided by P50")),
+    ("itl_rise_ratio", "ratio", msg("ITL P50 at this load divided by ITL P50 at light load")),
+    ("unloaded_ttft_s", "s", msg("TTFT of a request that meets an idle server")),
+    ("unloaded_itl_s", "s", msg("ITL of a request that meets an idle server")),
+    ("unloaded_e2e_s", "s", msg("E2E of a request that meets an idle server")),
+    ("queue_s", "s", msg("Mean time in the queue")),
+    ("prefill_s", "s", msg("Mean time in prefill")),
+    ("decode_s", "s", msg("Mean time in decode")),
+    ("network_s", "s", msg("Mean time on the network and in the client")),
+    ("queue_share", "share", msg("Queue time as a share of E2E")),
+    ("prefill_share", "share", msg("Share of GPU busy time spent on prefill")),
+    ("mixed_step_share", "share", msg("Share of output tokens made in steps that also prefill")),
+    ("output_tokens_per_s", "tokens/s", msg("Output tokens per second, all replicas")),
+    ("ttft_slo_s", "s", msg("TTFT target")),
+    ("itl_slo_s", "s", msg("ITL target")),
+    ("e2e_slo_s", "s", msg("E2E target")),
+    ("slo_percentile_share", "share", msg("Percentile at which the targets hold")),
+    ("ttft_target_ratio", "ratio", msg("TTFT divided by its target")),
+    ("itl_target_ratio", "ratio", msg("ITL divided by its target")),
+    ("e2e_target_ratio", "ratio", msg("E2E divided by its target")),
+    ("worst_target_ratio", "ratio", msg("Latency divided by its target, for the target used most")),
+    (
+        "unloaded_target_ratio",
+        "ratio",
+        msg("Latency on an idle server divided by its target, for the tightest target"),
+    ),
+    ("slo_attainment_share", "share", msg("Share of requests that meet every target")),
+    ("knee_per_s", "per_s", msg("Highest rate that meets the SLO")),
+    ("headroom_share", "share", msg("Load that can be added before the SLO or the stability limit is reached")),
+    ("rejected_share", "share", msg("Requests rejected or failed")),
+    ("timeout_share", "share", msg("Requests that timed out")),
+    ("long_context_required", "flag", msg("The business needs the long context; it cannot be cut")),
+    ("demand_steady", "flag", msg("The concurrency that needs this KV is there day after day, not a burst")),
+    ("multi_tenant", "flag", msg("Several tenants share one deployment")),
+    ("offline_mixed", "flag", msg("Offline batches run on the same replicas as online requests")),
+    ("speculation", "flag", msg("Speculative decoding is on")),
+    ("run_invalid", "flag", msg("The benchmark run cannot be used as it stands")),
+    ("cost_per_hour", "currency", msg("Cost of the deployment per hour")),
+    ("cost_per_million_tokens", "currency", msg("Cost per million output tokens")),
+    ("cost_per_slo_request", "currency", msg("Cost per request that meets the SLO")),
+    (
+        "carrying_cost_per_million_tokens",
+        "currency",
+        msg("Cost per million output tokens of the cheapest way that carries the load"),
+    ),
+    ("cost_limit_per_million_tokens", "currency", msg("Highest accepted cost per million output tokens")),
+    ("levers_tried", "count", msg("Levers that could be applied and were simulated")),
+    ("levers_carrying", "count", msg("Levers after which the load is carried within the SLO, with headroom")),
+)
+
+
+def _table() -> Iterator[Metric]:
+    for layer, rows in ((Layer.CACHE, _CACHE), (Layer.RESOURCE, _RESOURCE), (Layer.SERVICE, _SERVICE)):
+        for name, unit, meaning in rows:
+            yield Metric(name=name, unit=unit, layer=layer, meaning=meaning)
+
+
+METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _table()})
+"""Every metric a condition may ask for, by name."""

@@ -1,0 +1,36 @@
+"""All conditions of the three articles and the scheduling ones beside them, and their verdicts on given evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from calc.conditions import Facts, Rule, judge
+from calc.decision import Finding, Verdict
+from calc.evidence import Evidence
+from calc.rules_architecture import ARCHITECTURE_RULES, CALM_RULES, MEASURE_RULES
+from calc.rules_cache import CACHE_RULES, GUARD_RULES
+from calc.rules_memory import MEMORY_RULES
+from calc.rules_scheduling import SCHEDULING_RULES, TRANSFER_RULES
+from calc.thresholds import thresholds
+
+RULES: tuple[Rule, ...] = (
+    *CACHE_RULES,
+    *MEMORY_RULES,
+    *ARCHITECTURE_RULES,
+    *SCHEDULING_RULES,
+    *TRANSFER_RULES,
+    *CALM_RULES,
+    *MEASURE_RULES,
+    *GUARD_RULES,
+)
+
+
+def findings_of(evidence: Mapping[str, Evidence], own_lines: Mapping[str, float] | None = None) -> tuple[Finding, ...]:
+    """Every condition against the evidence; ``own_lines`` replaces published thresholds by name."""
+    facts = Facts(evidence=evidence, lines=thresholds(own_lines))
+    return tuple(judge(rule, facts) for rule in RULES)
+
+
+def met(findings: tuple[Finding, ...]) -> frozenset[str]:
+    """Codes of the conditions that are met."""
+    return frozenset(finding.rule for finding in findings if finding.verdict is Verdict.MET)
