@@ -28,7 +28,7 @@ from data.case_workload import (
     write_slo,
     write_workload,
 )
-from data.json_fields import Fields, as_object
+from data.case_fields import Fields, as_object
 
 AUTO = "auto"
 """A dtype as the checkpoint stores it."""

@@ -11,7 +11,7 @@ from calc.evidence import Evidence, Provenance, Value
 from calc.messages import Message, msg
 from calc.metrics import METRICS, Metric
 from calc.units import GB, GIB, KIB, MIB, SECONDS_PER_HOUR, SECONDS_PER_MINUTE
-from data.json_fields import Fields, as_number, as_object, shown
+from data.case_fields import Fields, as_number, as_object, shown
 
 _FACTORS: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {

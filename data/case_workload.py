@@ -21,7 +21,7 @@ from calc.workload import (
     Uniform,
     Workload,
 )
-from data.json_fields import Fields, as_list, as_number
+from data.case_fields import Fields, as_list, as_number
 
 DISTRIBUTIONS = ("fixed", "uniform", "lognormal", "empirical")
 """How token lengths can be given."""

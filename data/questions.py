@@ -17,7 +17,7 @@ from data import catalogue
 from data.answers import bench_answer, decision_answer, latency_answer, memory_answer
 from data.case import read_case, read_deployment
 from data.case_evidence import read_evidence
-from data.json_fields import Fields, as_object
+from data.case_fields import Fields, as_object
 
 BENCH_CASE: Mapping[str, Any] = {
     "model": "meta-llama/Meta-Llama-3.1-8B-Instruct",
