@@ -19,6 +19,7 @@ from calc.scenario import Scenario
 from calc.units import GB, GIB, TERA
 from calc.workload import LengthDistribution, LogNormal, Workload
 from data import catalogue
+from data.case_fields import Fields, as_object
 from data.case_workload import (
     read_prices,
     read_slo,
@@ -28,7 +29,6 @@ from data.case_workload import (
     write_slo,
     write_workload,
 )
-from data.case_fields import Fields, as_object
 
 AUTO = "auto"
 """A dtype as the checkpoint stores it."""
