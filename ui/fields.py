@@ -6,11 +6,13 @@ end here; ``data.case`` turns the case into the one frozen ``Scenario``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from calc.errors import ImpossibleDeployment, InputError
-from calc.messages import msg
+from calc.messages import Message, msg
+from ui.glossary import FIELDS
 
 Values: TypeAlias = dict[str, Any]
 Case: TypeAlias = dict[str, Any]
@@ -167,7 +169,25 @@ def to_values(case: Mapping[str, Any], model_id: str | None = None) -> Values:
     values |= {key: slo[target] for key, target in SLO.items() if slo.get(target) is not None}
     values["percentile"] = slo.get("percentile", values["percentile"])
     values["price"], values["currency"] = prices.get("gpu_hour"), prices.get("currency", "USD")
-    return {key: _typed(key, value) for key, value in values.items()}
+    return {key: _within(key, _typed(key, value)) for key, value in values.items()}
+
+
+def _within(key: str, value: Any) -> Any:
+    """``value`` if its widget can hold it; the same bounds as on the screen."""
+    field = FIELDS.get(key)
+    if field is None or field.low is None or field.high is None or not isinstance(value, int | float):
+        return value
+    if not field.low <= value <= field.high:
+        raise InputError(
+            msg(
+                "{key} must be from {low:g} to {high:g}, got {value:g}.",
+                key=key,
+                low=field.low,
+                high=field.high,
+                value=value,
+            )
+        )
+    return value
 
 
 def _typed(key: str, value: Any) -> Any:
@@ -206,3 +226,48 @@ def _length_values(lengths: Mapping[str, Any], what: str) -> Values:
     if "quantiles" in lengths:
         values[f"{what}_quantiles"] = ", ".join(f"{share:g}:{tokens:g}" for share, tokens in lengths["quantiles"])
     return values
+
+
+def to_link(values: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, str]:
+    """Query parameters for every value that differs from the worked example; codes and plain numbers, no language."""
+    return {key: _written(value) for key, value in values.items() if value != example.get(key)}
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def from_link(query: Mapping[str, str]) -> tuple[Values, list[Message]]:
+    """Widget values named in a link, and a sentence for each that cannot be read."""
+    values: Values = {}
+    problems: list[Message] = []
+    for key, written in query.items():
+        if key in EMPTY:
+            try:
+                values[key] = _parsed(key, written)
+            except ValueError:
+                problems.append(
+                    msg(
+                        "The link says {key} = {value}, which is not a number: it was left out.", key=key, value=written
+                    )
+                )
+    return values, problems
+
+
+NUMBERS = frozenset(key for key, field in FIELDS.items() if field.low is not None) | {"percentile"}
+"""Keys that hold numbers."""
+
+
+def _parsed(key: str, written: str) -> Any:
+    if key == "ep":
+        return written == "True"
+    if key not in NUMBERS:
+        return written
+    if written == "":
+        return None
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(written)
+    return int(number) if key in WHOLE else number

@@ -8,11 +8,11 @@ from typing import Any
 
 import streamlit as st
 
-from calc.deployment import divisors
 from calc.errors import PlimsollError, UnreadableFile
 from calc.messages import msg
 from calc.model import ModelSpec
 from data import catalogue
+from data.case_workload import write_slo, write_workload
 from ui import fields, resources, state, text
 from ui.glossary import CHOICES, FIELDS
 from ui.text import t
@@ -23,21 +23,34 @@ WEIGHT_DTYPES = ("auto", "bf16", "fp8", "int8", "int4", "nvfp4")
 KINDS = ("lognormal", "fixed", "uniform", "empirical")
 ARRIVALS = ("poisson", "constant", "gamma", "per-minute", "closed")
 CURRENCIES = ("USD", "EUR", "CNY", "GBP", "JPY", "INR")
+FILLED_BY_PRESET = (
+    "prompt_",
+    "output_",
+    "slo_",
+    "arrivals",
+    "rate",
+    "concurrency",
+    "cv",
+    "minute_rates",
+    "hit",
+    "perc",
+)
+"""Beginnings of the keys a business type fills in."""
 MAX_CONFIG_BYTES = 2_000_000
 """A Hub config.json is a few kilobytes."""
 
 
 def sidebar() -> None:
     """Draw every scenario field in the sidebar; ``state.current()`` reads them."""
-    defaults = state.defaults()
     with st.sidebar:
         _language()
-        _model(defaults)
-        _gpus(defaults)
-        _load(defaults)
-        _targets(defaults)
-        _engine(defaults)
-        _prices(defaults)
+        _model()
+        _gpus()
+        _load()
+        _targets()
+        _engine()
+        _prices()
+    state.write_link()
 
 
 def _label(key: str) -> str:
@@ -45,31 +58,30 @@ def _label(key: str) -> str:
     return f"{t(field.label)} ({field.unit})" if field.unit else t(field.label)
 
 
-def choice(key: str, options: Sequence[Any], default: Any, **options_of_widget: Any) -> Any:
+def choice(key: str, options: Sequence[Any], **options_of_widget: Any) -> Any:
     """A select box whose options are codes free of language."""
     show: Callable[[Any], str] = options_of_widget.pop("format_func", word)
+    state.settle(key, options)
     return st.selectbox(
-        _label(key), options, index=options.index(default) if default in options else 0, key=key, format_func=show,
-        help=t(FIELDS[key].help), bind="query-params", **options_of_widget,
+        _label(key), options, key=key, format_func=show, help=t(FIELDS[key].help),
+        persist_state="session", **options_of_widget,
     )  # fmt: skip
 
 
-def number(key: str, default: float | None, **options_of_widget: Any) -> Any:
+def number(key: str) -> Any:
     """A number box, whole or not as the field is; empty where the field may be left to its default."""
     field = FIELDS[key]
     kind = int if key in fields.WHOLE else float
     low, high, step = (None if bound is None else kind(bound) for bound in (field.low, field.high, field.step))
     return st.number_input(
-        _label(key), low, high, None if default is None else kind(default), step, key=key,
-        help=t(field.help), bind="query-params", format="%d" if kind is int else "%g", **options_of_widget,
+        _label(key), low, high, None, step, key=key, help=t(field.help), persist_state="session",
+        format="%d" if kind is int else "%g",
     )  # fmt: skip
 
 
-def line(key: str, default: str, **options_of_widget: Any) -> str:
+def line(key: str) -> str:
     """A line of text."""
-    return st.text_input(
-        _label(key), default, key=key, help=t(FIELDS[key].help), bind="query-params", **options_of_widget
-    )
+    return st.text_input(_label(key), key=key, help=t(FIELDS[key].help), persist_state="session")
 
 
 def word(code: Any) -> str:
@@ -84,15 +96,15 @@ def percentile_name(share: float) -> str:
 
 def _language() -> None:
     st.segmented_control(
-        "Language / 语言", list(text.LANGUAGES), default=text.current(), required=True, key=state.LANGUAGE_KEY,
-        format_func=lambda code: text.LANGUAGES[code], label_visibility="collapsed", bind="query-params",
+        "Language / 语言", list(text.LANGUAGES), required=True, key=state.LANGUAGE_KEY, persist_state="session",
+        format_func=lambda code: text.LANGUAGES[code], label_visibility="collapsed",
     )  # fmt: skip
 
 
-def _model(defaults: fields.Values) -> None:
+def _model() -> None:
     own = {state.OWN_PREFIX + row.id: row.name for row in resources.store().own_models()}
     options = [*own, *sorted(catalogue.models(), key=str.lower)]
-    choice("model", options, defaults["model"], format_func=lambda code: own.get(code, str(code)))
+    choice("model", options, format_func=lambda code: own.get(code, str(code)))
     with st.popover(t("Use a config.json"), icon=":material/data_object:", width="stretch"):
         _own_model_form()
 
@@ -136,25 +148,20 @@ def _own_model_input() -> tuple[str, dict[str, Any]]:
     return name, config
 
 
-def _gpus(defaults: fields.Values) -> None:
+def _gpus() -> None:
     names = {code: gpu.name for code, gpu in catalogue.gpus().items()}
-    chosen = choice("gpu", [*names, "own"], defaults["gpu"], format_func=lambda code: names.get(code, word(code)))
+    chosen = choice("gpu", [*names, "own"], format_func=lambda code: names.get(code, word(code)))
     if chosen == "own":
-        number("own_memory", defaults["own_memory"])
+        number("own_memory")
         for key in ("own_bandwidth", "own_bf16", "own_fp8", "own_link"):
-            number(key, defaults[key])
+            number(key)
     left, middle, right = st.columns(3)
     with left:
-        number("gpus", defaults["gpus"])
+        number("gpus")
     with middle:
-        number("tp", defaults["tp"])
+        number("tp")
     with right:
-        number("pp", defaults["pp"])
-
-
-def tp_choices(model: ModelSpec) -> str:
-    """TP sizes that divide this model's heads."""
-    return ", ".join(str(size) for size in divisors(model.heads))
+        number("pp")
 
 
 def _fill_preset() -> None:
@@ -165,82 +172,67 @@ def _fill_preset() -> None:
 
 def preset_values(preset: catalogue.Preset) -> fields.Values:
     """Widget values of a business type's load and targets."""
-    from data.case_workload import write_slo, write_workload
-
     case = {"model": "", "gpu": "", "workload": write_workload(preset.workload), "slo": write_slo(preset.slo)}
-    filled = fields.to_values(case)
-    wanted = (
-        "prompt_",
-        "output_",
-        "slo_",
-        "arrivals",
-        "rate",
-        "concurrency",
-        "cv",
-        "minute_rates",
-        "hit",
-        "percentile",
-    )
-    return {key: value for key, value in filled.items() if key.startswith(wanted)}
+    return {key: value for key, value in fields.to_values(case).items() if key.startswith(FILLED_BY_PRESET)}
 
 
-def _load(defaults: fields.Values) -> None:
-    choice("preset", ["custom", *catalogue.presets()], defaults["preset"], on_change=_fill_preset)
-    arrivals = choice("arrivals", ARRIVALS, defaults["arrivals"])
+def _load() -> None:
+    choice("preset", ["custom", *catalogue.presets()], on_change=_fill_preset)
+    arrivals = choice("arrivals", ARRIVALS)
     if arrivals == "closed":
-        number("concurrency", defaults["concurrency"])
+        number("concurrency")
     elif arrivals == "per-minute":
-        line("minute_rates", defaults["minute_rates"])
+        line("minute_rates")
     else:
-        number("rate", defaults["rate"])
+        number("rate")
     if arrivals == "gamma":
-        number("cv", defaults["cv"])
+        number("cv")
     st.slider(
-        _label("hit"), 0.0, 100.0, float(defaults["hit"]), 1.0, key="hit", format="%g",
-        help=t(FIELDS["hit"].help), bind="query-params",
+        _label("hit"), 0.0, 100.0, None, 1.0, key="hit", format="%g", help=t(FIELDS["hit"].help),
+        persist_state="session",
     )  # fmt: skip
     with st.expander(t("Lengths"), icon=":material/straighten:"):
         for what in ("prompt", "output"):
-            _lengths(what, defaults)
+            _lengths(what)
 
 
-def _lengths(what: str, defaults: fields.Values) -> None:
-    kind = choice(f"{what}_kind", KINDS, defaults[f"{what}_kind"])
+def _lengths(what: str) -> None:
+    kind = choice(f"{what}_kind", KINDS)
     if kind == "empirical":
-        line(f"{what}_quantiles", defaults[f"{what}_quantiles"])
+        line(f"{what}_quantiles")
         return
-    number(f"{what}_p50", defaults[f"{what}_p50"])
+    number(f"{what}_p50")
     if kind != "fixed":
-        number(f"{what}_p95", defaults[f"{what}_p95"])
+        number(f"{what}_p95")
 
 
-def _targets(defaults: fields.Values) -> None:
+def _targets() -> None:
     with st.expander(t("Targets (SLO)"), icon=":material/flag:"):
         for key in ("slo_ttft", "slo_itl", "slo_e2e"):
-            number(key, defaults[key])
-        choice("percentile", PERCENTILES, defaults["percentile"], format_func=percentile_name)
+            number(key)
+        choice("percentile", PERCENTILES, format_func=percentile_name)
 
 
 def _forget_version() -> None:
     state.put(version=fields.NEWEST)
 
 
-def _engine(defaults: fields.Values) -> None:
+def _engine() -> None:
     with st.expander(t("Engine"), icon=":material/settings:"):
         names = list(dict.fromkeys(row.id for row in catalogue.engines()))
-        engine = choice("engine", names, defaults["engine"], on_change=_forget_version)
+        engine = choice("engine", names, on_change=_forget_version)
         versions = [row.version for row in catalogue.engines() if row.id == engine]
-        choice("version", [fields.NEWEST, *reversed(versions)], defaults["version"])
-        choice("kv_dtype", KV_DTYPES, defaults["kv_dtype"])
-        choice("weight_dtype", WEIGHT_DTYPES, defaults["weight_dtype"])
-        choice("prefix_caching", list(fields.SWITCH), defaults["prefix_caching"])
+        choice("version", [fields.NEWEST, *reversed(versions)])
+        choice("kv_dtype", KV_DTYPES)
+        choice("weight_dtype", WEIGHT_DTYPES)
+        choice("prefix_caching", list(fields.SWITCH))
         for key in ("max_len", "max_seqs", "max_batched", "fraction", "dp"):
-            number(key, defaults[key])
-        st.toggle(_label("ep"), bool(defaults["ep"]), key="ep", help=t(FIELDS["ep"].help), bind="query-params")
+            number(key)
+        st.toggle(_label("ep"), key="ep", help=t(FIELDS["ep"].help), persist_state="session")
 
 
-def _prices(defaults: fields.Values) -> None:
+def _prices() -> None:
     with st.expander(t("Name and price"), icon=":material/sell:"):
-        line("name", defaults["name"])
-        number("price", defaults["price"])
-        choice("currency", CURRENCIES, defaults["currency"])
+        line("name")
+        number("price")
+        choice("currency", CURRENCIES)

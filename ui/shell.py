@@ -20,7 +20,7 @@ MARK = str(ROOT / "ui" / "mark.svg")
 st.set_page_config(
     page_title="Plimsoll", page_icon=str(ROOT / "ui" / "icon.png"), layout="wide", initial_sidebar_state="auto"
 )
-state.use_language()
+state.begin()
 st.logo(str(ROOT / "ui" / "logo.svg"), size="large", icon_image=MARK)
 
 
@@ -57,6 +57,8 @@ page = st.navigation(
     position="top",
 )
 inputs.sidebar()
+for problem in state.link_problems():
+    st.warning(t(problem), icon=":material/link_off:")
 try:
     page.run()
 except PlimsollError as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec
 
 import streamlit as st
 
 from calc.errors import PlimsollError
+from calc.messages import Message, msg
 from data.case import write_case
 from ui import fields, resources, text
 from ui.resources import Asked
@@ -16,6 +17,7 @@ from ui.text import t
 
 P = ParamSpec("P")
 LANGUAGE_KEY = "lang"
+SEEDED, PROBLEMS = "_seeded", "_link_problems"
 OWN_PREFIX = "own:"
 """Ids of models that the team added begin with this."""
 
@@ -24,9 +26,56 @@ def use_language() -> str:
     """Speak the visitor's language in this run: the one chosen or linked, else the browser's, else English."""
     chosen = st.session_state.get(LANGUAGE_KEY) or st.query_params.get(LANGUAGE_KEY)
     if chosen not in text.LANGUAGES:
-        chosen = "zh_CN" if (st.context.locale or "").lower().startswith("zh") else text.SOURCE_LANGUAGE
+        chosen = _browser_language()
     text.use(chosen)
     return str(chosen)
+
+
+def _browser_language() -> str:
+    return "zh_CN" if (st.context.locale or "").lower().startswith("zh") else text.SOURCE_LANGUAGE
+
+
+def begin() -> None:
+    """First thing in every run: the language, and once per session the values of the link or of the worked example."""
+    language = use_language()
+    if SEEDED in st.session_state:
+        return
+    linked, problems = fields.from_link(st.query_params.to_dict())
+    for key, value in (defaults() | linked).items():
+        st.session_state.setdefault(key, value)
+    st.session_state.setdefault(LANGUAGE_KEY, language)
+    st.session_state[SEEDED], st.session_state[PROBLEMS] = True, tuple(problems)
+
+
+def settle(key: str, options: Sequence[Any]) -> None:
+    """A choice that a link or file names but that does not exist falls back to the example's, and says so."""
+    value = st.session_state.get(key)
+    if value in options:
+        return
+    fallback = defaults().get(key)
+    st.session_state[key] = fallback if fallback in options else options[0]
+    st.session_state[PROBLEMS] = (
+        *st.session_state.get(PROBLEMS, ()),
+        msg("{key} has no choice {value}: {used} is used instead.", key=key, value=value, used=st.session_state[key]),
+    )
+
+
+def link_problems() -> tuple[Message, ...]:
+    """What of the opened link could not be used, said once."""
+    problems: tuple[Message, ...] = st.session_state.pop(PROBLEMS, ())
+    return problems
+
+
+def write_link() -> None:
+    """Keep the address bar in step, so that the page can be shared: every value that is not the example's."""
+    wanted = fields.to_link(values(), defaults())
+    if (language := text.current()) != _browser_language():
+        wanted[LANGUAGE_KEY] = language
+    for key in (*fields.EMPTY, LANGUAGE_KEY):
+        if key in wanted and st.query_params.get(key) != wanted[key]:
+            st.query_params[key] = wanted[key]
+        elif key not in wanted and key in st.query_params:
+            del st.query_params[key]
 
 
 def fragment(
@@ -106,3 +155,8 @@ def _own_model_id(model: Any) -> str | None:
         return None
     stored = resources.store().add_model(name=str(model.get("name") or "own model"), config=model["config"])
     return OWN_PREFIX + stored.id
+
+
+def dark() -> bool:
+    """True when the visitor looks at the dark theme."""
+    return bool(st.context.theme.type == "dark")

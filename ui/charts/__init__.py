@@ -4,6 +4,7 @@ from ui.charts.frame import CONFIG, HEIGHT, Tones
 from ui.charts.latency import decomposition, load_curve, roofline
 from ui.charts.memory import capacity_curve, hull
 from ui.charts.runs import compare_runs, measured_over_model
+from ui.charts.workload import length_curve
 
 __all__ = [
     "CONFIG",
@@ -13,6 +14,7 @@ __all__ = [
     "compare_runs",
     "decomposition",
     "hull",
+    "length_curve",
     "load_curve",
     "measured_over_model",
     "roofline",

@@ -25,7 +25,9 @@ def axis_title(sweep: LoadSweep) -> str:
     return t("Offered load (requests/s)") if sweep.axis == "rate" else t("Concurrency (requests in flight)")
 
 
-def load_curve(sweep: LoadSweep, metric: str, target_s: float | None, tones: Tones) -> go.Figure:
+def load_curve(
+    sweep: LoadSweep, metric: str, target_s: float | None, tones: Tones, *, height: int = HEIGHT
+) -> go.Figure:
     """P50, P95 and P99 of ``metric`` over load with the SLO line, the operating point, the knee and the limit."""
     scale = 1.0 if metric == "e2e" else MILLI
     figure = go.Figure()
@@ -39,7 +41,7 @@ def load_curve(sweep: LoadSweep, metric: str, target_s: float | None, tones: Ton
         _slo_line(figure, target_s / scale, tones)
     _marks(figure, sweep, tones)
     term = TERMS[metric]
-    frame(figure, height=HEIGHT, x_title=axis_title(sweep), y_title=f"{term.label} ({term.unit})")
+    frame(figure, height=height, x_title=axis_title(sweep), y_title=f"{term.label} ({term.unit})")
     figure.update_yaxes(type=axis_type(drawn), rangemode="tozero")
     figure.update_xaxes(rangemode="tozero")
     return figure

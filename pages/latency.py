@@ -1,0 +1,53 @@
+"""Latency: percentiles under load, where the knee is, and what binds."""
+
+import streamlit as st
+
+from ui import charts, parts, resources, state
+from ui.story import about_latency, words
+from ui.text import t
+
+asked = state.current()
+latency = resources.latency(asked)
+slo = asked.scenario.slo
+
+parts.heading(t("Latency"), words.describe(asked.scenario))
+parts.answer(
+    about_latency.sentence(latency, slo),
+    [
+        about_latency.percentile("ttft", latency, slo),
+        about_latency.percentile("itl", latency, slo),
+        about_latency.percentile("e2e", latency, slo),
+        about_latency.limit(latency),
+    ],
+    good=about_latency.verdict(latency, slo),
+)
+
+
+@state.fragment
+def load_curves() -> None:
+    """Five points at once, twelve finer ones on the next tick, without touching the rest of the page."""
+    metric = st.segmented_control(
+        t("Metric"), words.METRICS, default=words.leading_metric(slo), required=True, key="latency_metric",
+        format_func=words.term_label, label_visibility="collapsed", bind="query-params",
+    )  # fmt: skip
+    sweep = parts.refined_sweep(asked)
+    figure = charts.load_curve(sweep, metric, words.target(slo, metric), parts.tones())
+    parts.chart(figure, about_latency.curve_alt(sweep, metric), "latency_load")
+
+
+load_curves()
+
+left, right = st.columns(2, gap="large")
+with left:
+    st.subheader(t("Where the time goes"), anchor=False)
+    parts.chart(charts.decomposition([("", latency)], parts.tones()), about_latency.parts_alt(latency), "latency_parts")
+with right:
+    st.subheader(t("Percentiles at this load"), anchor=False)
+    parts.table(about_latency.percentiles(latency), key="latency_percentiles")
+    st.caption(about_latency.facts(latency))
+
+st.subheader(t("Textbook queue beside the simulation"), anchor=False)
+parts.table(about_latency.queue(asked.scenario, resources.memory(asked)), key="latency_queue")
+parts.notes([*asked.notes, *latency.notes])
+parts.computed(about_latency.formulas(asked.scenario), [asked.scenario.deployment.gpu.source])
+st.caption(words.versions())

@@ -1,0 +1,50 @@
+"""Overview: does it fit, does it meet the SLO, and what to do."""
+
+import streamlit as st
+
+from ui import charts, parts, resources, state
+from ui.charts.frame import BAR_HEIGHT
+from ui.story import about_both, about_latency, about_memory, words
+from ui.text import t
+
+asked = state.current()
+memory, latency = resources.memory(asked), resources.latency(asked)
+sweep, decision = resources.load_sweep(asked), resources.decision(asked)
+slo = asked.scenario.slo
+
+parts.heading(asked.scenario.name or t("Overview"), words.describe(asked.scenario))
+parts.answer(
+    t(decision.headline),
+    [
+        about_memory.fit(memory),
+        about_latency.percentile("ttft", latency, slo),
+        about_latency.percentile("itl", latency, slo),
+        about_latency.knee(sweep),
+    ],
+    good=about_both.verdict(memory, latency, slo),
+)
+
+left, right = st.columns(2, gap="large")
+with left:
+    st.subheader(t("Memory per GPU"), anchor=False)
+    st.caption(parts.escape(about_memory.sentence(memory)))
+    parts.chart(charts.hull([("", memory)], parts.tones()), about_memory.hull_alt(memory), "overview_hull")
+    st.page_link("pages/memory.py", label=t("What fills it, and what it holds"), icon=":material/arrow_forward:")
+with right:
+    st.subheader(t("Latency under load"), anchor=False)
+    st.caption(parts.escape(about_latency.sentence(latency, slo)))
+    metric = words.leading_metric(slo)
+    curve = charts.load_curve(sweep, metric, words.target(slo, metric), parts.tones(), height=BAR_HEIGHT)
+    parts.chart(curve, about_latency.curve_alt(sweep, metric), "overview_load")
+    st.page_link("pages/latency.py", label=t("Percentiles, knee and what binds"), icon=":material/arrow_forward:")
+
+st.subheader(t("Why"), anchor=False)
+for fact in decision.because:
+    st.markdown(f"- {parts.escape(t(fact))}")
+st.page_link("pages/decision.py", label=t("All conditions and what-ifs"), icon=":material/arrow_forward:")
+parts.notes([*asked.notes, *memory.notes, *latency.notes])
+parts.computed(
+    [t("Memory is estimated, latency simulated, and the decision weighs both; each page shows its formulas.")],
+    [asked.scenario.deployment.gpu.source, asked.scenario.deployment.engine.source],
+)
+st.caption(words.versions())

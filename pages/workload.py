@@ -1,0 +1,41 @@
+"""Workload: what the users send, as distributions, and what it asks of the engine."""
+
+import streamlit as st
+
+from ui import charts, parts, resources, state
+from ui.story import about_workload, words
+from ui.text import t
+
+asked = state.current()
+workload, latency = asked.scenario.workload, resources.latency(asked)
+
+parts.heading(t("Workload"), words.load(workload))
+parts.answer(
+    about_workload.sentence(asked.scenario, latency),
+    [
+        about_workload.arrivals(workload),
+        about_workload.lengths(t("Prompt"), workload.prompt_tokens),
+        about_workload.lengths(t("Output"), workload.output_tokens),
+        about_workload.prefill(workload, latency),
+    ],
+    good=None if latency.saturated else True,
+)
+
+left, right = st.columns(2, gap="large")
+with left:
+    st.subheader(t("Prompt lengths"), anchor=False)
+    figure = charts.length_curve(workload.prompt_tokens, parts.tones())
+    parts.chart(figure, about_workload.lengths_alt(workload.prompt_tokens), "workload_prompt")
+with right:
+    st.subheader(t("Output lengths"), anchor=False)
+    figure = charts.length_curve(workload.output_tokens, parts.tones())
+    parts.chart(figure, about_workload.lengths_alt(workload.output_tokens), "workload_output")
+
+st.subheader(t("What matters for this business type"), anchor=False)
+parts.table(about_workload.presets(workload.business_type), key="workload_presets")
+for question in about_workload.questions(workload.business_type):
+    st.markdown(f"- {parts.escape(question)}")
+
+parts.notes(asked.notes)
+parts.computed(about_workload.formulas(workload), about_workload.sources(workload.business_type))
+st.caption(words.versions())

@@ -1,0 +1,79 @@
+"""The pieces every page is laid out with: title, answer row, notes, and how a number is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from calc.messages import Message
+from ui import charts, state
+from ui.glossary import PROVENANCE, TERMS
+from ui.story.words import Figure
+from ui.text import t
+
+
+def heading(title: str, question: str) -> None:
+    """The page's name and the question it answers."""
+    st.title(title, anchor=False)
+    st.caption(question)
+
+
+def answer(sentence: str, figures: Sequence[Figure], *, good: bool | None) -> None:
+    """The answer first: one sentence, then three or four numbers. ``good`` None = cannot be said."""
+    box = {True: st.success, False: st.error, None: st.warning}[good]
+    icon = {True: ":material/check_circle:", False: ":material/cancel:", None: ":material/help:"}[good]
+    box(f"**{escape(sentence)}**", icon=icon)
+    with st.grid(len(figures), min_column_width=170, gap="small"):
+        for figure in figures:
+            st.metric(
+                f"{figure.label} · {t(PROVENANCE[figure.provenance])}",
+                figure.value,
+                help=figure.help or None,
+                border=True,
+                height="stretch",
+            )
+
+
+def escape(text: str) -> str:
+    """Text as it is: no Markdown or HTML meaning in names that users typed."""
+    for sign in ("\\", "*", "_", "`", "[", "]", "<", ">", "$", "#", "~", ":", "|"):
+        text = text.replace(sign, "\\" + sign)
+    return text
+
+
+def term_help(key: str) -> str:
+    """A term's meaning and formula, for a tooltip."""
+    term = TERMS[key]
+    return f"{t(term.meaning)}  \n{escape(term.formula)}" if term.formula else t(term.meaning)
+
+
+def notes(messages: Iterable[Message]) -> None:
+    """Remarks that belong to a result, each said once."""
+    for text in dict.fromkeys(t(message) for message in messages):
+        st.caption(f":material/info: {escape(text)}")
+
+
+def chart(figure: Any, alt: str, key: str) -> None:
+    """A picture of fixed height with its text alternative."""
+    st.plotly_chart(figure, key=key, alt=alt, config=charts.CONFIG)
+
+
+def table(rows: Sequence[Mapping[str, Any]], key: str, **options: Any) -> None:
+    """Rows as a table that fits its content; long ones scroll inside."""
+    st.dataframe(list(rows), key=key, hide_index=True, width="stretch", **options)
+
+
+def computed(lines: Iterable[str], sources: Iterable[str]) -> None:
+    """How this is computed: formulas with the numbers put in, then where they come from."""
+    with st.expander(t("How this is computed"), icon=":material/functions:"):
+        for line in lines:
+            st.markdown(line)
+        for source in dict.fromkeys(source for source in sources if source):
+            st.caption(t("Source: {source}", source=source))
+
+
+def tones() -> charts.Tones:
+    """The tones of the visitor's theme."""
+    return charts.Tones.of(dark=state.dark())

@@ -1,0 +1,128 @@
+"""The latency report in words: sentence, numbers, rows, formulas, alt text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from calc.latency import LatencyReport, LoadSweep
+from calc.workload import Slo
+from ui import format as show
+from ui.glossary import BOUNDS, TERMS
+from ui.story.words import Figure, has_target, latency_text, missed, percentile_name, target
+from ui.text import t
+
+
+def verdict(latency: LatencyReport, slo: Slo) -> bool | None:
+    """True: meets the SLO; False: misses it or is saturated; None: no target to judge by."""
+    if latency.saturated or missed(latency, slo):
+        return False
+    return True if has_target(slo) else None
+
+
+def percentile(metric: str, latency: LatencyReport, slo: Slo) -> Figure:
+    """One latency at the SLO's percentile, against its target."""
+    value = latency_text(metric, getattr(latency, metric).at(slo.percentile_share))
+    limit = target(slo, metric)
+    meaning = t(TERMS[metric].meaning)
+    if limit is not None:
+        value = f"{value} / {latency_text(metric, limit)}"
+        meaning += " " + t("Shown against its target.")
+    label = f"{TERMS[metric].label} {percentile_name(slo.percentile_share)}"
+    if latency.saturated:
+        value = t("unstable")
+    return Figure(label=label, value=value, provenance="simulated", help=meaning)
+
+
+def knee(sweep: LoadSweep) -> Figure:
+    """The highest load within the SLO."""
+    value = show.rate(sweep.knee_load) if sweep.axis == "rate" else show.decimal(sweep.knee_load)
+    if sweep.knee_load is None:
+        value = t("none meets it")
+    return Figure(label=t("Load line (knee)"), value=value, provenance="simulated", help=t(TERMS["knee"].meaning))
+
+
+def limit(latency: LatencyReport) -> Figure:
+    """The stability limit."""
+    return Figure(
+        label=t("Stability limit"),
+        value=show.rate(latency.max_rate_per_s),
+        provenance="estimated",
+        help=t("Above this rate queues grow without end, whatever the target."),
+    )
+
+
+def sentence(latency: LatencyReport, slo: Slo) -> str:
+    """Is the SLO met, and what binds?"""
+    bound = t(BOUNDS[latency.bound])
+    if latency.saturated:
+        return t(
+            "Saturated: at most {limit:rate} can be served; {bound} binds.", limit=latency.max_rate_per_s, bound=bound
+        )
+    over = missed(latency, slo)
+    if over:
+        names = ", ".join(TERMS[metric].label for metric in over)
+        return t(
+            "SLO missed on {metrics} at {percentile}; {bound} binds.",
+            metrics=names,
+            percentile=percentile_name(slo.percentile_share),
+            bound=bound,
+        )
+    if not has_target(slo):
+        return t("No target is set; {bound} binds at this load.", bound=bound)
+    return t("SLO met at {percentile}; {bound} binds.", percentile=percentile_name(slo.percentile_share), bound=bound)
+
+
+def curve_alt(sweep: LoadSweep, metric: str) -> str:
+    """The load curve in words: its ends."""
+    first, last = getattr(sweep.reports[0], metric), getattr(sweep.reports[-1], metric)
+    return t(
+        "{metric} at P50, P95 and P99 over load: P95 {first} at {low:.3g} to {last} at {high:.3g}.",
+        metric=TERMS[metric].label,
+        first=latency_text(metric, first.p95_s),
+        last=latency_text(metric, last.p95_s),
+        low=sweep.loads[0],
+        high=sweep.loads[-1],
+    )
+
+
+def parts_alt(latency: LatencyReport) -> str:
+    """The decomposition in words."""
+    return t(
+        "Mean E2E as a bar: queue {queue:s}, prefill {prefill:s}, decode {decode:s}, network {network:s}.",
+        queue=latency.queue_s,
+        prefill=latency.prefill_s,
+        decode=latency.decode_s,
+        network=latency.network_s,
+    )
+
+
+def percentiles(latency: LatencyReport) -> list[Mapping[str, str]]:
+    """P50, P95, P99 of each metric."""
+    return [
+        {
+            t("Metric"): TERMS[metric].label,
+            "P50": latency_text(metric, values.p50_s),
+            "P95": latency_text(metric, values.p95_s),
+            "P99": latency_text(metric, values.p99_s),
+            t("Mean"): latency_text(metric, values.mean_s),
+            t("Provenance"): t("simulated"),
+        }
+        for metric in ("ttft", "itl", "tpot", "e2e")
+        for values in (getattr(latency, metric),)
+    ]
+
+
+def facts(latency: LatencyReport) -> str:
+    """Throughput, concurrency, KV usage and preemptions at this load, in one line."""
+    return t(
+        "Served {rate:rate} and {tokens:toks} output; {concurrency:.3g} in flight; KV usage mean {mean:pct}, "
+        "max {most:pct}; {preempted:pct} preemptions per request; "
+        "{mixed:pct} of output tokens come from steps that also prefill.",
+        rate=latency.request_rate_per_s,
+        tokens=latency.output_tokens_per_s,
+        concurrency=latency.concurrency,
+        mean=latency.kv_usage_mean_share,
+        most=latency.kv_usage_max_share,
+        preempted=latency.preempted_share,
+        mixed=latency.mixed_step_share,
+    )

@@ -1,0 +1,143 @@
+"""The memory report in words: sentence, numbers, rows, formulas, alt text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from calc.deployment import Deployment
+from calc.kv import kv_formula
+from calc.memory import MemoryReport, sequences_at
+from ui import format as show
+from ui.glossary import TERMS
+from ui.story.words import Figure
+from ui.text import t
+
+CAPACITY_POINTS = 24
+"""Points of the capacity curve."""
+
+
+def fit(memory: MemoryReport) -> Figure:
+    """Free pool, or by how much it is over."""
+    value = show.gib(memory.kv_pool_bytes) if memory.fits else t("{size:gib} over", size=memory.over_bytes)
+    return Figure(label=t("KV pool per GPU"), value=value, provenance="estimated", help=t(TERMS["kv_pool"].meaning))
+
+
+def sequences(memory: MemoryReport) -> Figure:
+    """Sequences of the max model length."""
+    return Figure(
+        label=t("Sequences of {length:tok}", length=memory.max_model_len_tokens),
+        value=f"{memory.max_concurrency:,.1f}" if memory.fits else "0",
+        provenance="estimated",
+        help=t(TERMS["max_concurrency"].meaning),
+    )
+
+
+def per_request(memory: MemoryReport) -> Figure:
+    """KV bytes of one mean request on one GPU."""
+    return Figure(
+        label=t("KV per request and GPU"),
+        value=show.gib(memory.kv_per_request_bytes),
+        provenance="estimated",
+        help=t(
+            "One request of mean prompt + output length. {each} per token.", each=show.kib(memory.kv_bytes_per_token)
+        ),
+    )
+
+
+def demand(memory: MemoryReport) -> Figure:
+    """KV bytes at peak concurrency on one GPU."""
+    return Figure(
+        label=t("KV at {number:.3g} in flight", number=memory.peak_concurrency),
+        value=show.gib(memory.kv_demand_bytes),
+        provenance="simulated",
+        help=t("Requests in flight on one replica at this load, outputs half written on average."),
+    )
+
+
+def sentence(memory: MemoryReport) -> str:
+    """Does it fit?"""
+    if memory.over_bytes:
+        return t("Does not fit: {over:gib} over on each GPU.", over=memory.over_bytes)
+    if memory.kv_demand_bytes > memory.kv_pool_bytes:
+        return t(
+            "Fits, but the load wants {over:gib} more KV cache per GPU than the pool holds: requests will wait.",
+            over=memory.kv_demand_bytes - memory.kv_pool_bytes,
+        )
+    return t(
+        "Fits: the load uses {used:gib} of the {pool:gib} KV pool on each GPU.",
+        used=memory.kv_demand_bytes,
+        pool=memory.kv_pool_bytes,
+    )
+
+
+def hull_alt(memory: MemoryReport) -> str:
+    """The hull in words."""
+    return t(
+        "Stacked bar per GPU: weights {weights:gib}, runtime {runtime:gib}, KV pool {pool:gib}, margin {margin:gib}; "
+        "budget line at {budget:gib} of {total:gib}.",
+        weights=memory.weights_bytes,
+        runtime=memory.runtime_bytes,
+        pool=memory.kv_pool_bytes,
+        margin=memory.margin_bytes,
+        budget=memory.budget_bytes,
+        total=memory.total_bytes,
+    )
+
+
+def zones(memory: MemoryReport) -> list[Mapping[str, str]]:
+    """The four zones and their parts, with what to weigh in each."""
+    weights = "declared" if memory.weights_declared else "estimated"
+    used = min(memory.kv_demand_bytes, memory.kv_pool_bytes)
+    rows = (
+        (t("Weights"), memory.weights_bytes, weights, t("precision, quantisation, split over GPUs")),
+        (t("Runtime: activations"), memory.activation_bytes, "estimated", t("batched tokens, model width")),
+        (t("Runtime: context, NCCL, buffers"), memory.non_torch_bytes, "estimated", t("parallelism, framework")),
+        (t("Runtime: CUDA graphs"), memory.graph_bytes, "estimated", t("captured batch sizes, engine version")),
+        (t("KV cache in use"), used, "simulated", t("context, concurrency, hit rate")),
+        (t("KV pool free"), memory.kv_pool_bytes - used, "estimated", t("room for more or longer requests")),
+        (t("Safety margin"), memory.margin_bytes, "estimated", t("out-of-memory risk, P99 stability")),
+    )
+    return [
+        {t("Zone"): zone, t("Per GPU"): show.gib(size), t("Provenance"): t(kind), t("Weigh"): weigh}
+        for zone, size, kind, weigh in rows
+    ]
+
+
+def capacity(deployment: Deployment, memory: MemoryReport) -> Sequence[tuple[float, float]]:
+    """(length, sequences one replica holds), from one block to the max model length."""
+    low, high = memory.block_size_tokens, max(memory.max_model_len_tokens, memory.block_size_tokens + 1)
+    ratio = (high / low) ** (1 / (CAPACITY_POINTS - 1))
+    lengths = dict.fromkeys(round(low * ratio**step) for step in range(CAPACITY_POINTS))
+    return [(length, sequences_at(deployment, memory, length)) for length in lengths]
+
+
+def capacity_alt(points: Sequence[tuple[float, float]]) -> str:
+    """The capacity curve in words: its ends."""
+    (short, many), (long, few) = points[0], points[-1]
+    return t(
+        "Sequences the pool holds: {many:,.1f} of {short:tok} down to {few:,.1f} of {long:tok}.",
+        many=many,
+        short=short,
+        few=few,
+        long=long,
+    )
+
+
+def formulas(deployment: Deployment, memory: MemoryReport) -> list[str]:
+    """The formulas with this scenario's numbers put in."""
+    return [
+        t(kv_formula(deployment)),
+        t(
+            "budget {budget:gib} − weights {weights:gib} − runtime {runtime:gib} = KV pool {pool:gib}",
+            budget=memory.budget_bytes,
+            weights=memory.weights_bytes,
+            runtime=memory.runtime_bytes - (0 if memory.graphs_in_budget else memory.graph_bytes),
+            pool=memory.kv_pool_bytes,
+        ),
+        t(
+            "{blocks:count} blocks of {size:tok} = {tokens:tok} per replica, as this engine version logs it",
+            blocks=memory.num_blocks,
+            size=memory.block_size_tokens,
+            tokens=memory.kv_tokens,
+        ),
+    ]

@@ -1,0 +1,124 @@
+"""The workload in words: what users send and what it asks of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from calc.latency import LatencyReport
+from calc.scenario import Scenario
+from calc.workload import Closed, LengthDistribution, OpenLoop, PerMinute, Workload
+from data import catalogue
+from ui import format as show
+from ui.glossary import CHOICES, TERMS
+from ui.story.words import Figure, latency_text, target
+from ui.text import t
+
+
+def sentence(scenario: Scenario, latency: LatencyReport) -> str:
+    """What arrives against what can be served."""
+    if isinstance(scenario.workload.arrivals, Closed):
+        return t(
+            "{number:count} users in a closed loop make {rate:rate}.",
+            number=scenario.workload.arrivals.concurrency,
+            rate=latency.request_rate_per_s,
+        )
+    return t(
+        "{offered:rate} arrive; the deployment can serve at most {limit:rate}.",
+        offered=scenario.workload.arrivals.rate_per_s,
+        limit=latency.max_rate_per_s,
+    )
+
+
+def arrivals(workload: Workload) -> Figure:
+    """Rate of an open loop, concurrency of a closed one."""
+    law = workload.arrivals
+    help_text = {
+        Closed: t("Each user waits for the answer before sending the next request."),
+        PerMinute: t("Poisson inside each minute, with that minute's own rate."),
+        OpenLoop: t("Requests come whatever the engine does."),
+    }[type(law)]
+    if isinstance(law, Closed):
+        return Figure(label=t("Concurrency"), value=show.count(law.concurrency), provenance="declared", help=help_text)
+    return Figure(label=t("Request rate"), value=show.rate(law.rate_per_s), provenance="declared", help=help_text)
+
+
+def lengths(title: str, distribution: LengthDistribution) -> Figure:
+    """P50, P95 and P99 of a length."""
+    shown = " / ".join(f"{distribution.quantile(share):,.0f}" for share in (0.5, 0.95, 0.99))
+    return Figure(
+        label=t("{title} P50 / P95 / P99", title=title),
+        value=shown,
+        provenance="declared",
+        help=t("In tokens; mean {mean:tok}.", mean=distribution.mean()),
+    )
+
+
+def prefill(workload: Workload, latency: LatencyReport) -> Figure:
+    """Prompt tokens that must be computed, per second."""
+    fresh = workload.prompt_tokens.mean() * (1 - workload.prefix_hit_share) * latency.request_rate_per_s
+    return Figure(
+        label=t("Prompt tokens to compute"),
+        value=show.tokens_rate(fresh),
+        provenance="estimated",
+        help=t("After {hit:pct} of prompt tokens found in the prefix cache.", hit=workload.prefix_hit_share),
+    )
+
+
+def lengths_alt(distribution: LengthDistribution) -> str:
+    """The length curve in words."""
+    return t(
+        "Share of requests by length: half below {p50:tok}, 95 % below {p95:tok}, 99 % below {p99:tok}.",
+        p50=distribution.quantile(0.5),
+        p95=distribution.quantile(0.95),
+        p99=distribution.quantile(0.99),
+    )
+
+
+def presets(current: str) -> list[Mapping[str, str]]:
+    """Business types with their lengths and targets; the current one is marked."""
+    rows = []
+    for code, preset in catalogue.presets().items():
+        slo = preset.slo
+        wanted = [
+            f"{TERMS[metric].label} ≤ {latency_text(metric, limit)}"
+            for metric in ("ttft", "itl", "e2e")
+            if (limit := target(slo, metric)) is not None
+        ]
+        rows.append(
+            {
+                t("Business type"): ("● " if code == current else "") + t(CHOICES[code]),
+                t("Prompt P50 / P95"): _ends(preset.workload.prompt_tokens),
+                t("Output P50 / P95"): _ends(preset.workload.output_tokens),
+                t("Targets"): ", ".join(wanted) or t("none"),
+                t("Source"): preset.source,
+            }
+        )
+    return rows
+
+
+def _ends(distribution: LengthDistribution) -> str:
+    return f"{distribution.quantile(0.5):,.0f} / {distribution.quantile(0.95):,.0f}"
+
+
+def questions(current: str) -> list[str]:
+    """What to ask about this business type."""
+    preset = catalogue.presets().get(current)
+    return [t(question) for question in preset.questions] if preset else []
+
+
+def formulas(workload: Workload) -> list[str]:
+    """How the numbers of the page are made."""
+    return [
+        t("lognormal lengths: μ = ln P50, σ = ln(P95 / P50) / 1.645"),
+        t(
+            "prompt tokens to compute = {mean:tok} · (1 − {hit:pct}) · request rate",
+            mean=workload.prompt_tokens.mean(),
+            hit=workload.prefix_hit_share,
+        ),
+    ]
+
+
+def sources(current: str) -> list[str]:
+    """Where the business type's figures come from."""
+    preset = catalogue.presets().get(current)
+    return [preset.source] if preset else []

@@ -1,0 +1,103 @@
+"""Words for a scenario and its targets, shared by all pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calc import MODEL_VERSION
+from calc.latency import LatencyReport
+from calc.scenario import Scenario
+from calc.workload import Closed, Slo, Workload
+from ui import format as show
+from ui.glossary import TERMS
+from ui.text import t
+
+METRICS = ("ttft", "itl", "e2e")
+DEFAULT_METRIC = "ttft"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One number of the answer row: label with percentile, text with unit, provenance, and what it means."""
+
+    label: str
+    value: str
+    provenance: str
+    help: str = ""
+
+
+def versions() -> str:
+    """Which numbers these are."""
+    return t("Model version {version}", version=MODEL_VERSION)
+
+
+def describe(scenario: Scenario) -> str:
+    """The scenario in one line."""
+    deployment = scenario.deployment
+    split = f"TP {deployment.tp}" + (f" · PP {deployment.pp}" if deployment.pp > 1 else "")
+    return " · ".join(
+        [
+            deployment.model.name,
+            f"{deployment.gpu_count} × {deployment.gpu.name} ({split})",
+            f"{deployment.engine.id} {deployment.engine.version}",
+            load(scenario.workload),
+        ]
+    )
+
+
+def load(workload: Workload) -> str:
+    """The load in words: rate or concurrency, and the lengths."""
+    arrivals = workload.arrivals
+    if isinstance(arrivals, Closed):
+        what = t("{number:count} requests in flight", number=arrivals.concurrency)
+    else:
+        what = show.rate(arrivals.rate_per_s)
+    prompt, output = workload.prompt_tokens, workload.output_tokens
+    return t(
+        "{load}, prompt P50/P95 {p50:count}/{p95:count}, output {o50:count}/{o95:count} tokens",
+        load=what,
+        p50=prompt.quantile(0.5),
+        p95=prompt.quantile(0.95),
+        o50=output.quantile(0.5),
+        o95=output.quantile(0.95),
+    )
+
+
+def percentile_name(share: float) -> str:
+    """0.95 → P95."""
+    return f"P{share * 100:g}"
+
+
+def latency_text(metric: str, value_s: float | None) -> str:
+    """TTFT and ITL in ms, end-to-end in s."""
+    return show.seconds(value_s) if metric == "e2e" else show.ms(value_s)
+
+
+def target(slo: Slo, metric: str) -> float | None:
+    """The SLO's target for ``metric`` in seconds."""
+    return {"ttft": slo.ttft_s, "itl": slo.itl_s, "e2e": slo.e2e_s}[metric]
+
+
+def leading_metric(slo: Slo) -> str:
+    """The metric the SLO is about first: the first one with a target."""
+    return next((metric for metric in METRICS if target(slo, metric) is not None), DEFAULT_METRIC)
+
+
+def has_target(slo: Slo) -> bool:
+    """True when at least one target is set."""
+    return any(target(slo, metric) is not None for metric in METRICS)
+
+
+def missed(latency: LatencyReport, slo: Slo) -> list[str]:
+    """The metrics whose percentile is over its target."""
+    over = []
+    for metric in METRICS:
+        limit, value = target(slo, metric), getattr(latency, metric).at(slo.percentile_share)
+        if limit is not None and (value is None or value > limit):
+            over.append(metric)
+    return over
+
+
+def term_label(key: str) -> str:
+    """The standard name of a metric."""
+    return TERMS[key].label
