@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from calc.messages import DISPLAY
-from calc.units import KIB, MIB
+from calc.units import KIB, MEGA, MIB
 from ui.text import t
 
 Formatter: TypeAlias = Callable[[float | None], str]
@@ -144,3 +144,14 @@ def quantity(value: float | str | bool | None, unit: str) -> str:
     if unit in UNITS:
         return UNITS[unit](value)
     return f"{decimal(value)} {unit}".rstrip()
+
+
+def megahertz(hertz: float | None) -> str:
+    """A clock in MHz."""
+    return missing() if hertz is None else f"{hertz / MEGA:,.0f} MHz"
+
+
+def band(low_high_bytes: tuple[float, float]) -> str:
+    """From–to in GiB."""
+    low, high = low_high_bytes
+    return f"{gib(low)} – {gib(high)}"

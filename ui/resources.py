@@ -18,6 +18,7 @@ from calc.scenario import Scenario
 from data import catalogue
 from data.case import example_case, read_case
 from data.store import Store, default_path
+from ui.measuring import Desk
 
 KEPT = 128
 """Answers kept for scenarios seen before (one is a few kilobytes)."""
@@ -104,3 +105,9 @@ def _decision(key: str) -> Decision:
 def decision(asked: Asked) -> Decision:
     """Findings, what-ifs and the answer for the asked scenario."""
     return _decision(asked.key)
+
+
+@st.cache_resource(show_spinner=False)
+def probe_desk() -> Desk:
+    """The one place where a measurement of this server's GPU runs."""
+    return Desk(store())

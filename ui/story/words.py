@@ -101,3 +101,8 @@ def missed(latency: LatencyReport, slo: Slo) -> list[str]:
 def term_label(key: str) -> str:
     """The standard name of a metric."""
     return TERMS[key].label
+
+
+def day(moment: str | None) -> str:
+    """The date of an ISO time."""
+    return show.missing() if not moment else moment[:10]

@@ -1,0 +1,85 @@
+"""GPU probe: what the driver says, and what this machine's GPU really does on the scenario's layer."""
+
+import streamlit as st
+
+from probe.nvml import gpu_facts
+from probe.roofline_view import compare, roof_of
+from ui import charts, measuring, parts, resources, state
+from ui import format as show
+from ui.story import words
+from ui.story.words import Figure
+from ui.text import t
+
+asked = state.current()
+deployment = asked.scenario.deployment
+desk = resources.probe_desk()
+result = measuring.latest(resources.store())
+
+parts.heading(
+    t("GPU probe"), t("What can this machine's GPU really do on one layer of {model}?", model=deployment.model.name)
+)
+parts.answer(
+    measuring.verdict(result, deployment.gpu),
+    [
+        Figure(label=t("Device"), value=result.device_name if result else show.missing(), provenance="measured"),
+        Figure(
+            label=t("Matrix product"), value=show.tflops(result and result.matmul_flops_per_s), provenance="measured"
+        ),
+        Figure(label=t("Memory copy"), value=show.gbps(result and result.copy_bytes_per_s), provenance="measured"),
+        Figure(label=t("Measured"), value=words.day(result and result.started_at), provenance="measured"),
+    ],
+    good=True if result and result.kind == "cuda" else None,
+)
+
+
+@state.fragment(run_every=1.0 if desk.run else None)
+def progress() -> None:
+    """The button, or the progress of the run with its cancel."""
+    now = desk.look()
+    if now is None:
+        st.caption(
+            t(
+                "Takes up to {cap:s} and a copy of one layer in memory; it runs in a process of its own.",
+                cap=measuring.TIME_CAP_S,
+            )
+        )
+        st.button(
+            t("Measure"),
+            key="probe_start",
+            type="primary",
+            on_click=desk.begin,
+            args=(asked.scenario,),
+            icon=":material/play_arrow:",
+        )
+        if desk.problem is not None:
+            st.warning(t(desk.problem))
+    elif now.done:
+        st.rerun()
+    else:
+        st.progress(now.progress_share, t(now.step))
+        st.button(t("Cancel"), key="probe_cancel", on_click=desk.cancel, icon=":material/stop:")
+
+
+progress()
+
+if result is not None:
+    points, roof = compare(result, deployment.gpu), roof_of(result, deployment.gpu)
+    st.subheader(t("Against the roofline"), anchor=False)
+    if measuring.has_roof(roof):
+        figure = charts.roofline(measuring.spots(points), roof.flops_per_s, roof.bytes_per_s, parts.tones())
+        parts.chart(figure, t("Measured steps under the roofline, listed in the table below."), "probe_roofline")
+    parts.table(measuring.rows(points), key="probe_rows")
+    parts.notes(result.notes)
+
+st.subheader(t("This machine's GPUs"), anchor=False)
+report = gpu_facts()
+if report.reason is not None:
+    st.info(t(report.reason), icon=":material/developer_board_off:")
+else:
+    parts.table(measuring.gpu_rows(report.gpus), key="probe_gpus")
+    st.caption(t("Driver {version}, read {when}", version=report.driver_version, when=report.sampled_at))
+parts.computed(
+    [t("achieved FLOP/s = FLOP of the layer on paper / median time; roof = min(peak, bandwidth · FLOP per byte)")],
+    ["Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009", deployment.gpu.source],
+)
+st.caption(words.versions())
