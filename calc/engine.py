@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from calc.dtypes import KV_BYTES, is_auto, kv_code
+from calc.hardware import Gpu
+
+if TYPE_CHECKING:
+    from calc.deployment import Deployment
+
+MLA_WIDE_BLOCK_TOKENS = 64
+"""Block of FP8 or sparse MLA caches on Hopper (FlashMLA kernels; vLLM 0.32)."""
 
 
 class FractionOf(StrEnum):
@@ -25,6 +35,17 @@ class TokensMeaning(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BatchClass:
+    """Scheduler defaults of one class of GPU memory."""
+
+    min_memory_bytes: int
+    batched_tokens: int
+    """0 = the model's maximum length (engines without chunked prefill)."""
+    seqs: int
+    not_a100: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Engine:
     """Defaults of one engine version; every row has a source and a date."""
 
@@ -42,3 +63,77 @@ class Engine:
     async_scheduling: bool
     source: str
     checked_on: str
+    hybrid_kv: bool = True
+    """Local-attention layers keep only their window; False = every layer keeps every token."""
+    batch_classes: tuple[BatchClass, ...] = ()
+    """Largest memory first; the last one has no minimum."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every setting of a deployment filled in, from the user or from the engine version."""
+
+    memory_fraction: float
+    max_model_len_tokens: int
+    max_num_batched_tokens: int
+    max_num_seqs: int
+    block_size_tokens: int
+    kv_dtype: str
+    kv_bytes_per_element: float
+    prefix_caching: bool
+    chunked_prefill: bool
+    async_scheduling: bool
+    hybrid_kv: bool
+    in_flight_tokens: int
+    """Tokens of local-attention layers the scheduler may hold beyond the window: batch budget × steps in flight."""
+
+
+def batch_defaults(engine: Engine, gpu: Gpu) -> tuple[int, int]:
+    """(batched tokens, sequences) of the GPU's memory class; batched tokens 0 = the maximum model length."""
+    is_a100 = "a100" in gpu.id.lower() or "a100" in gpu.name.lower()
+    for row in engine.batch_classes:
+        if gpu.memory_bytes >= row.min_memory_bytes and not (row.not_a100 and is_a100):
+            return row.batched_tokens, row.seqs
+    return FALLBACK_BATCH
+
+
+FALLBACK_BATCH = (2048, 256)
+"""vLLM's values below 70 GiB, for rows that list no class of their own."""
+
+
+def resolve(deployment: Deployment) -> Settings:
+    """Fill in what the user left open; the model's own length and cache dtype, the engine version's defaults."""
+    engine, model = deployment.engine, deployment.model
+    kv_dtype = model.kv_dtype if is_auto(deployment.kv_dtype) else kv_code(str(deployment.kv_dtype))
+    length = deployment.max_model_len_tokens or model.max_position_tokens
+    batched, seqs = batch_defaults(engine, deployment.gpu)
+    chunked = _given(deployment.chunked_prefill, engine.chunked_prefill)
+    batched = deployment.max_num_batched_tokens or (batched if chunked and batched else max(length, FALLBACK_BATCH[0]))
+    steps = deployment.pp + 1 if engine.async_scheduling else deployment.pp
+    return Settings(
+        memory_fraction=deployment.memory_fraction or engine.memory_fraction,
+        max_model_len_tokens=length,
+        max_num_batched_tokens=batched,
+        max_num_seqs=deployment.max_num_seqs or seqs,
+        block_size_tokens=deployment.block_size_tokens or default_block_tokens(deployment, kv_dtype),
+        kv_dtype=kv_dtype,
+        kv_bytes_per_element=KV_BYTES[kv_dtype],
+        prefix_caching=_given(deployment.prefix_caching, engine.prefix_caching),
+        chunked_prefill=chunked,
+        async_scheduling=engine.async_scheduling,
+        hybrid_kv=engine.hybrid_kv,
+        in_flight_tokens=batched * steps,
+    )
+
+
+def _given(asked: bool | None, default: bool) -> bool:
+    return default if asked is None else asked
+
+
+def default_block_tokens(deployment: Deployment, kv_dtype: str) -> int:
+    """The engine's block; vLLM widens it for FP8 and sparse MLA caches."""
+    model, engine = deployment.model, deployment.engine
+    sparse = any(group.sparse_index_bytes_per_token for group in model.groups)
+    if engine.id == "vllm" and model.attention == "mla" and (kv_dtype == "fp8" or sparse):
+        return max(MLA_WIDE_BLOCK_TOKENS, engine.block_size_tokens)
+    return engine.block_size_tokens

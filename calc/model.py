@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class LayerKind(StrEnum):
@@ -75,6 +77,36 @@ class WeightStorage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LayerWeights:
+    """Parameters of one layer by how parallelism divides them, quantised and plain apart."""
+
+    split_quantised: int = 0
+    """Divided over TP ranks."""
+    split_plain: int = 0
+    kv_quantised: int = 0
+    """K and V projections: divided, but never below one KV head per rank."""
+    kv_plain: int = 0
+    replicated_quantised: int = 0
+    """Held in full by every TP rank."""
+    replicated_plain: int = 0
+    expert_quantised: int = 0
+    """Routed experts: divided over TP, or over TP × DP with expert parallelism."""
+    expert_plain: int = 0
+    active: int = 0
+    """Parameters one token touches in this layer."""
+
+    @property
+    def quantised(self) -> int:
+        """Parameters stored quantised."""
+        return self.split_quantised + self.kv_quantised + self.replicated_quantised + self.expert_quantised
+
+    @property
+    def total(self) -> int:
+        """All parameters of the layer."""
+        return self.quantised + self.split_plain + self.kv_plain + self.replicated_plain + self.expert_plain
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelSpec:
     """One model; parameters count elements, not bytes."""
 
@@ -111,3 +143,35 @@ class ModelSpec:
     """Of MLA models only."""
     config_json: str = ""
     """The user's own ``config.json`` this was read from, so that a saved scenario can carry it; empty = catalogue."""
+    layer_order: tuple[int, ...] = ()
+    """For each layer in order, the index of its entry in ``groups``."""
+    layer_weights: tuple[LayerWeights, ...] = ()
+    """For each layer in order."""
+    rope_cache_bytes: int = 0
+    """Precomputed rotary tables an engine keeps beside the weights, on every rank."""
+    multimodal: bool = False
+    """True when the checkpoint holds more than the language model (vision or audio parts are not counted)."""
+
+    @classmethod
+    def from_config(
+        cls,
+        config: Mapping[str, Any],
+        name: str = "",
+        *,
+        weight_dtype: str | None = None,
+        kv_dtype: str | None = None,
+        weights_bytes_declared: int | None = None,
+    ) -> ModelSpec:
+        """Read a Hub ``config.json``; dtypes ``None`` or "auto" = what the config says.
+
+        Unknown architectures raise :class:`calc.errors.UnknownArchitecture`; nothing is guessed.
+        """
+        from calc.reading import read_model
+
+        return read_model(
+            config,
+            name,
+            weight_dtype=weight_dtype,
+            kv_dtype=kv_dtype,
+            weights_bytes_declared=weights_bytes_declared,
+        )

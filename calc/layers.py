@@ -1,0 +1,151 @@
+"""Which layer keeps its history how: groups of layers with the same cache, and the order they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from calc.architectures import Family
+from calc.config import Fields
+from calc.errors import InputError, UnknownArchitecture
+from calc.messages import msg
+from calc.model import LayerGroup, LayerKind
+
+INDEX_BYTES_PER_SCALE_GROUP = 4
+"""One FP32 scale per 128 index values (DeepSeek-V3.2, vLLM ``deepseek_v2.py``)."""
+INDEX_SCALE_GROUP = 128
+LLAMA4_CHUNK_TOKENS = 8192
+"""Default ``attention_chunk_size`` of Llama 4 (transformers class default)."""
+_KINDS = {
+    "full_attention": LayerKind.FULL,
+    "sliding_attention": LayerKind.SLIDING,
+    "chunked_attention": LayerKind.CHUNKED,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heads:
+    """Attention widths of a config."""
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    v_head_dim: int
+
+
+def read_heads(fields: Fields, family: Family) -> Heads:
+    """Head counts and sizes; ``head_dim`` is hidden / heads only where the config does not give one."""
+    hidden = fields.integer("hidden_size", "n_embd", "d_model")
+    heads = fields.integer("num_attention_heads", "n_head", high=100_000)
+    kv_default = family.kv_heads_default or heads
+    kv_heads = fields.integer("num_key_value_heads", "num_kv_heads", default=kv_default, high=100_000)
+    if heads % kv_heads:
+        raise InputError(
+            msg(
+                "{heads} attention heads cannot share {kv_heads} KV heads evenly: correct the config.",
+                heads=heads,
+                kv_heads=kv_heads,
+            )
+        )
+    head_dim = fields.optional("head_dim")
+    if head_dim is None:
+        head_dim = hidden // heads
+    if head_dim < 1:
+        raise InputError(
+            msg("hidden_size {hidden} is below {heads} attention heads: correct it.", hidden=hidden, heads=heads)
+        )
+    return Heads(
+        layers=fields.integer("num_hidden_layers", "n_layer", "num_layers", high=1_000),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        v_head_dim=head_dim,
+    )
+
+
+def read_layers(fields: Fields, family: Family, heads: Heads) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
+    """Layer groups and, for each layer in order, the index of its group."""
+    kinds = _mla_layers(fields, heads) if family.mla else _attention_layers(fields, family, heads)
+    groups: list[LayerGroup] = []
+    order = []
+    for kind in kinds:
+        if kind not in groups:
+            groups.append(kind)
+        order.append(groups.index(kind))
+    return tuple(replace(group, layers=order.count(index)) for index, group in enumerate(groups)), tuple(order)
+
+
+def _mla_layers(fields: Fields, heads: Heads) -> list[LayerGroup]:
+    latent = fields.integer("kv_lora_rank") + fields.integer("qk_rope_head_dim")
+    plain = LayerGroup(kind=LayerKind.MLA, layers=1, kv_heads=1, head_dim=latent, v_head_dim=0)
+    index_dim = fields.optional("index_head_dim")
+    if index_dim is None:
+        return [plain] * heads.layers
+    index_bytes = index_dim + index_dim // INDEX_SCALE_GROUP * INDEX_BYTES_PER_SCALE_GROUP
+    indexed = replace(plain, sparse_index_bytes_per_token=index_bytes)
+    owners = fields.listing("indexer_types", heads.layers)
+    if owners is None:
+        return [indexed] * heads.layers
+    return [indexed if owner == "full" else replace(indexed, sparse_index_bytes_per_token=0) for owner in owners]
+
+
+def _attention_layers(fields: Fields, family: Family, heads: Heads) -> list[LayerGroup]:
+    full = LayerGroup(
+        kind=LayerKind.FULL, layers=1, kv_heads=heads.kv_heads, head_dim=heads.head_dim, v_head_dim=heads.v_head_dim
+    )
+    kinds = _kinds(fields, family, heads.layers)
+    window = _window_tokens(fields, family)
+    if window is None or set(kinds) == {LayerKind.FULL}:
+        return [full] * heads.layers
+    return [full if kind is LayerKind.FULL else replace(full, kind=kind, window_tokens=window) for kind in kinds]
+
+
+def _window_tokens(fields: Fields, family: Family) -> int | None:
+    if family.window == "chunked":
+        return fields.integer("attention_chunk_size", default=LLAMA4_CHUNK_TOKENS)
+    if family.window == "qwen" and not fields.flag("use_sliding_window", default=False):
+        return None
+    return fields.optional("sliding_window")
+
+
+def _kinds(fields: Fields, family: Family, layers: int) -> list[LayerKind]:
+    named = fields.listing("layer_types", layers)
+    if named is not None:
+        return [_named_kind(str(name)) for name in named]
+    if family.window == "chunked":
+        return _chunked(fields, family, layers)
+    if family.window == "every-nth-full":
+        every = fields.integer("sliding_window_pattern", "_sliding_window_pattern", default=family.full_every)
+        return _every_nth_full(LayerKind.SLIDING, every, layers)
+    if family.window == "alternate":
+        return _every_nth_full(LayerKind.SLIDING, 2, layers)
+    if family.window == "qwen":
+        first = fields.integer("max_window_layers", default=0, low=0)
+        return [LayerKind.SLIDING if i >= first else LayerKind.FULL for i in range(layers)]
+    return [LayerKind.SLIDING] * layers
+
+
+def _named_kind(name: str) -> LayerKind:
+    if name not in _KINDS:
+        raise UnknownArchitecture(
+            msg(
+                "layers of type {name!r} are not modelled: only full, sliding and chunked attention are.",
+                name=name,
+            )
+        )
+    return _KINDS[name]
+
+
+def _every_nth_full(local: LayerKind, every: int, layers: int) -> list[LayerKind]:
+    return [LayerKind.FULL if (i + 1) % every == 0 else local for i in range(layers)]
+
+
+def _chunked(fields: Fields, family: Family, layers: int) -> list[LayerKind]:
+    rope: Sequence[object] | None = fields.listing("no_rope_layers", layers)
+    if rope is not None:
+        return [LayerKind.CHUNKED if has_rope else LayerKind.FULL for has_rope in rope]
+    every = fields.integer("no_rope_layer_interval", default=family.full_every)
+    return _every_nth_full(LayerKind.CHUNKED, every, layers)

@@ -1,0 +1,64 @@
+"""Weight bytes on one GPU: what TP and experts divide, what every rank holds, and the fullest pipeline stage."""
+
+from __future__ import annotations
+
+import math
+
+from calc.kv import split_stages
+from calc.model import LayerWeights, ModelSpec
+from calc.parameters import VOCAB_PADDING
+
+
+def weights_bytes_per_gpu(model: ModelSpec, tp: int, pp: int = 1, ep: bool = False, dp: int = 1) -> int:
+    """Bytes on a GPU of the fullest stage; a declared size of the replica is divided evenly instead.
+
+    Dense parts are repeated on every DP rank; routed experts are divided over TP × DP (vLLM), by whole experts with
+    expert parallelism.
+    """
+    stages = stage_weights_bytes(model, tp, pp, ep, dp)
+    return max(stages)
+
+
+def stage_weights_bytes(model: ModelSpec, tp: int, pp: int, ep: bool = False, dp: int = 1) -> tuple[int, ...]:
+    """Bytes on one GPU of each pipeline stage, rotary tables included."""
+    estimate = _estimated(model, tp, pp, ep, dp)
+    if model.weights_bytes_declared is None:
+        return estimate
+    if dp == 1 or model.moe is None:
+        return (math.ceil(model.weights_bytes_declared / (tp * pp)),) * pp
+    whole = sum(_estimated(model, 1, 1, False, 1))
+    return tuple(math.ceil(model.weights_bytes_declared * stage / whole) for stage in estimate)
+
+
+def _estimated(model: ModelSpec, tp: int, pp: int, ep: bool, dp: int) -> tuple[int, ...]:
+    per_layer = [_layer_bytes(model, layer, tp, ep, dp) for layer in model.layer_weights]
+    stages = [sum(stage) for stage in split_stages(per_layer, pp)]
+    vocab_bytes = _vocab_bytes(model, tp)
+    stages[0] += vocab_bytes
+    if not model.tied_embeddings or pp > 1:
+        stages[-1] += vocab_bytes
+    return tuple(round(stage) + model.rope_cache_bytes for stage in stages)
+
+
+def _vocab_bytes(model: ModelSpec, tp: int) -> float:
+    padded = math.ceil(model.vocab_size / VOCAB_PADDING) * VOCAB_PADDING
+    return padded * model.hidden_size * model.storage.plain_bytes_per_parameter / tp
+
+
+def _layer_bytes(model: ModelSpec, layer: LayerWeights, tp: int, ep: bool, dp: int) -> float:
+    quantised, plain = model.storage.bytes_per_parameter, model.storage.plain_bytes_per_parameter
+    kv_ranks = min(tp, model.kv_heads) if model.attention != "mla" else tp
+    return (
+        (layer.split_quantised * quantised + layer.split_plain * plain) / tp
+        + (layer.kv_quantised * quantised + layer.kv_plain * plain) / kv_ranks
+        + layer.replicated_quantised * quantised
+        + layer.replicated_plain * plain
+        + (layer.expert_quantised * quantised + layer.expert_plain * plain) * _expert_share(model, tp, ep, dp)
+    )
+
+
+def _expert_share(model: ModelSpec, tp: int, ep: bool, dp: int) -> float:
+    ranks = tp * dp
+    if model.moe is None or not ep:
+        return 1 / ranks
+    return math.ceil(model.moe.experts / ranks) / model.moe.experts
