@@ -79,6 +79,80 @@ class BenchmarkRun:
     """Further named facts of the file, in base units."""
     line: int | None = None
     """Line of a table row; ``None`` for whole-file formats."""
+    flags: tuple[str, ...] = ()
+    """Validity codes only the reader can know, e.g. ``lengths_nominal``, ``zero_may_be_missing``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuMetrics:
+    """One GPU of a metrics snapshot. Shares 0-1; ``None`` = not exported or not supported."""
+
+    gpu: str
+    name: str | None = None
+    sm_clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    memory_temperature_c: float | None = None
+    temperature_c: float | None = None
+    busy_share: float | None = None
+    memory_busy_share: float | None = None
+    tensor_active_share: float | None = None
+    memory_used_bytes: float | None = None
+    memory_free_bytes: float | None = None
+    power_w: float | None = None
+    pcie_sent_bytes_per_s: float | None = None
+    pcie_received_bytes_per_s: float | None = None
+    nvlink_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram:
+    """A cumulative histogram: how many observations lie at or below each bound."""
+
+    bounds: tuple[float, ...]
+    """Rising upper bounds; the last is infinity."""
+    counts: tuple[float, ...]
+    total: float | None = None
+    """Sum of all observations."""
+    count: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsSnapshot:
+    """What one scrape of an engine's or GPU exporter's metrics says. Seconds, tokens, bytes, shares 0-1."""
+
+    source: str
+    model: str | None = None
+    requests_running: float | None = None
+    requests_waiting: float | None = None
+    kv_usage_share: float | None = None
+    prefix_queries_tokens: float | None = None
+    prefix_hits_tokens: float | None = None
+    prefix_hit_share: float | None = None
+    preemptions_total: float | None = None
+    prompt_tokens_total: float | None = None
+    output_tokens_total: float | None = None
+    requests_finished_total: float | None = None
+    requests_aborted_total: float | None = None
+    prompt_tokens_per_s: float | None = None
+    output_tokens_per_s: float | None = None
+    ttft: LatencyStats | None = None
+    tpot: LatencyStats | None = None
+    itl: LatencyStats | None = None
+    e2e: LatencyStats | None = None
+    queue: LatencyStats | None = None
+    prefill: LatencyStats | None = None
+    decode: LatencyStats | None = None
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    """Latency histograms in seconds by the names above, kept so that two snapshots can be subtracted."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Engine settings exported as labels, e.g. ``block_size``."""
+    gpus: tuple[GpuMetrics, ...] = ()
+    started_at_s: float | None = None
+    """Start of the server process, Unix time."""
+    taken_at_s: float | None = None
+    """Time of the scrape, Unix time, when the text or the caller says it."""
+    window_s: float | None = None
+    """Seconds between two scrapes for a difference; ``None`` for a single scrape (since server start)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,3 +166,5 @@ class ReadResult:
     problems: tuple[RowProblem, ...] = ()
     notes: tuple[str, ...] = ()
     """Codes for a program, e.g. ``encoding_gbk``."""
+    snapshots: tuple[MetricsSnapshot, ...] = ()
+    """Filled instead of ``runs`` when the file is a metrics text."""

@@ -1,0 +1,86 @@
+"""What the validity rules look at and what they answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from calc.evidence import Percentiles
+from calc.messages import Message
+
+ERROR, WARNING, INFO = "E", "W", "I"
+"""E = cannot be used as it stands, ask; W = a badge on the run; I = information."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """The numbers of one load point that the rules look at. Seconds, tokens, shares; ``None`` = not known."""
+
+    model: str | None = None
+    request_rate_per_s: float | None = None
+    request_rate_is_infinite: bool = False
+    max_concurrency: int | None = None
+    num_prompts: int | None = None
+    completed: int | None = None
+    failed: int | None = None
+    success_share: float | None = None
+    duration_s: float | None = None
+    input_tokens_mean: float | None = None
+    output_tokens_mean: float | None = None
+    request_throughput_per_s: float | None = None
+    output_token_throughput_per_s: float | None = None
+    total_token_throughput_per_s: float | None = None
+    ambiguous_throughput_per_s: float | None = None
+    ttft: Percentiles = field(default_factory=Percentiles)
+    tpot: Percentiles = field(default_factory=Percentiles)
+    itl: Percentiles = field(default_factory=Percentiles)
+    e2e: Percentiles = field(default_factory=Percentiles)
+    prefix_hit_share: float | None = None
+    client_queue_timed: bool = False
+    """True when the client's own waiting is part of the file."""
+    reuse_declared: bool | None = None
+    """False when the run was meant to have no prefix reuse."""
+    prefill_limit_tokens_per_s: float | None = None
+    """Fastest possible prefill of this model on these GPUs, when the caller knows it."""
+    settings: tuple[tuple[str, str | float], ...] = ()
+    """Further settings that tell two runs apart: GPU, GPU count, swept engine options."""
+    table: bool = False
+    """A hand-made table: columns it does not have are seen on the page and are no finding."""
+    flags: tuple[str, ...] = ()
+    """Codes the reader of the file found itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidityFinding:
+    """One code of the closed list, with the numbers that fired it and what to do."""
+
+    code: str
+    severity: str
+    text: Message
+    fields: tuple[str, ...] = ()
+
+
+Rule: TypeAlias = Callable[[RunFacts], ValidityFinding | None]
+
+
+def latencies(facts: RunFacts) -> tuple[Percentiles, ...]:
+    """TTFT, TPOT, ITL and E2E."""
+    return facts.ttft, facts.tpot, facts.itl, facts.e2e
+
+
+def has_tail(facts: RunFacts) -> bool:
+    """True when any latency has a percentile above the median."""
+    return any(p is not None for stats in latencies(facts) for p in (stats.p90_s, stats.p95_s, stats.p99_s))
+
+
+def answered(facts: RunFacts) -> int | None:
+    """Requests the statistics rest on: completed, else sent."""
+    return facts.completed if facts.completed is not None else facts.num_prompts
+
+
+def achieved_per_s(facts: RunFacts) -> float | None:
+    """Requests per second as written, else completed / duration."""
+    if facts.request_throughput_per_s is not None:
+        return facts.request_throughput_per_s
+    return facts.completed / facts.duration_s if facts.completed is not None and facts.duration_s else None

@@ -1,0 +1,224 @@
+"""Results of ``vllm bench serve`` (benchmark_serving.py), 2024 to today: JSON, JSON Lines, the sweep's list and CSV.
+
+Keys ending in ``_ms`` are milliseconds, ``duration`` and per-request arrays seconds. Prompts and answers are dropped.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from calc.messages import msg
+from calc.units import MILLI
+from data.formats.document import Document
+from data.formats.json_fields import MAX_TEXT, count, fact, number, text
+from data.formats.result import finish
+from data.formats.row_checks import RefusedRow, check_row
+from data.formats.vllm_details import Details, from_details
+from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
+
+SIGNATURE = ("mean_ttft_ms", "request_throughput", "duration", "completed")
+"""Keys every version writes; with ``model_id`` or ``tokenizer_id`` no other tool writes all of them."""
+
+_STATS = {
+    "mean": "mean_s",
+    "median": "p50_s",
+    "p50": "p50_s",
+    "std": "std_s",
+    "p90": "p90_s",
+    "p95": "p95_s",
+    "p99": "p99_s",
+}
+_LATENCY_KEYS = {"ttft": ("ttft",), "tpot": ("tpot",), "itl": ("itl",), "e2e": ("e2el", "latency")}
+"""Our name and theirs; 2024 versions wrote ``latency`` for what is now ``e2el``."""
+_READ_ELSEWHERE = frozenset(
+    {
+        "date",
+        "backend",
+        "model_id",
+        "num_prompts",
+        "request_rate",
+        "burstiness",
+        "max_concurrency",
+        "duration",
+        "completed",
+        "failed",
+        "total_input_tokens",
+        "total_output_tokens",
+        "request_throughput",
+        "input_throughput",
+        "output_throughput",
+        "total_token_throughput",
+        "max_concurrent_requests",
+        *(f"{their}_{key}_ms" for keys in _LATENCY_KEYS.values() for key in keys for their in _STATS),
+    }
+)
+
+
+def looks_like(document: Document) -> bool:
+    """True when the file holds at least one object with the tool's keys."""
+    return next(_raw_runs(document), None) is not None
+
+
+def read(document: Document) -> ReadResult:
+    """Every run of the file, one load point each."""
+    runs: list[BenchmarkRun] = []
+    problems: list[RowProblem] = list(document.problems)
+    code, tool = _kind(document)
+    for line, raw in _raw_runs(document):
+        try:
+            runs.append(_run(raw, tool, line))
+        except RefusedRow as refused:
+            problems.append(RowProblem(line=line, reason=refused.reason))
+    return finish(document, code, runs, problems)
+
+
+def _kind(document: Document) -> tuple[str, str]:
+    """Format code and tool name."""
+    if not document.values:
+        return "vllm_sweep_summary_csv", "vllm bench sweep"
+    if isinstance(document.values[0].value, list):
+        return "vllm_sweep_summary_json", "vllm bench sweep"
+    return "vllm_bench_serve_json", "vllm bench serve"
+
+
+def _raw_runs(document: Document) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for value in document.values:
+        for item in value.value if isinstance(value.value, list) else (value.value,):
+            if _has_signature(item):
+                yield value.line, {str(key).rstrip(":"): entry for key, entry in item.items()}
+    if not document.values:
+        yield from _csv_runs(document.text)
+
+
+def _has_signature(item: Any) -> bool:
+    return (
+        isinstance(item, dict) and all(k in item for k in SIGNATURE) and ("model_id" in item or "tokenizer_id" in item)
+    )
+
+
+def _csv_runs(table_text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    header = table_text.split("\n", 1)[0]
+    if not all(key in header for key in SIGNATURE):
+        return
+    table = csv.DictReader(io.StringIO(table_text, newline=""))
+    try:
+        for row in table:
+            filled = {k: v for k, v in row.items() if k and isinstance(v, str) and v.strip()}
+            if _has_signature(filled):
+                yield table.line_num, filled
+    except csv.Error:
+        return
+
+
+def _run(raw: Mapping[str, Any], tool: str, line: int) -> BenchmarkRun:
+    completed, sent = count(raw, "completed"), count(raw, "num_prompts")
+    if completed is None:
+        raise RefusedRow(msg("the number of completed requests is missing: run the benchmark to its end."))
+    duration = number(raw, "duration")
+    tokens_in, tokens_out = count(raw, "total_input_tokens"), count(raw, "total_output_tokens")
+    rate, infinite = _rate(raw)
+    details = from_details(raw)
+    latencies = _latencies(raw, details) if completed else {}
+    run = BenchmarkRun(
+        tool=tool,
+        model=text(raw, "model_id"),
+        backend=text(raw, "backend"),
+        date=text(raw, "date"),
+        request_rate_per_s=rate,
+        request_rate_is_infinite=infinite,
+        max_concurrency=count(raw, "max_concurrency"),
+        burstiness=number(raw, "burstiness"),
+        num_prompts=sent,
+        completed=completed,
+        failed=_failed(count(raw, "failed"), sent, completed),
+        duration_s=duration,
+        input_tokens_total=tokens_in,
+        output_tokens_total=tokens_out,
+        input_tokens_mean=_per(tokens_in, completed),
+        output_tokens_mean=_per(tokens_out, completed),
+        request_throughput_per_s=number(raw, "request_throughput"),
+        input_token_throughput_per_s=number(raw, "input_throughput"),
+        output_token_throughput_per_s=number(raw, "output_throughput"),
+        total_token_throughput_per_s=_total_throughput(raw, tokens_in, tokens_out, duration),
+        peak_concurrency=count(raw, "max_concurrent_requests"),
+        extra=_extra(raw, details),
+        line=line,
+        flags=("zero_may_be_missing",) if completed and _zero_latency(raw) else (),
+        ttft=latencies.get("ttft"),
+        tpot=latencies.get("tpot"),
+        itl=latencies.get("itl"),
+        e2e=latencies.get("e2e"),
+    )
+    check_row(run)
+    return run
+
+
+def _failed(failed: int | None, sent: int | None, completed: int) -> int | None:
+    """As written, else what was sent and did not complete (versions before mid-2025 do not write it)."""
+    if failed is not None or sent is None:
+        return failed
+    return sent - completed if sent >= completed else None
+
+
+def _per(total: int | None, completed: int) -> float | None:
+    return None if total is None or completed == 0 else total / completed
+
+
+def _total_throughput(
+    raw: Mapping[str, Any], tokens_in: int | None, tokens_out: int | None, duration: float | None
+) -> float | None:
+    """As written, else (prompt + output tokens) / duration, which is its definition."""
+    written = number(raw, "total_token_throughput")
+    if written is not None or tokens_in is None or tokens_out is None or not duration:
+        return written
+    return (tokens_in + tokens_out) / duration
+
+
+def _rate(raw: Mapping[str, Any]) -> tuple[float | None, bool]:
+    value = raw.get("request_rate")
+    if value in ("inf", "Infinity", math.inf):
+        return None, True
+    return number(raw, "request_rate"), False
+
+
+def _latencies(raw: Mapping[str, Any], details: Details) -> dict[str, LatencyStats]:
+    """Latency statistics in seconds; a mean of 0 stands for "not measured" and leaves the latency out."""
+    found: dict[str, LatencyStats] = {}
+    for name, keys in _LATENCY_KEYS.items():
+        stats = _stats(raw, keys)
+        complete = details.complete(name, {} if stats.get("mean_s") == 0 else stats)
+        if complete:
+            found[name] = LatencyStats(**complete)
+    return found
+
+
+def _zero_latency(raw: Mapping[str, Any]) -> bool:
+    return any(_stats(raw, keys).get("mean_s") == 0 for keys in _LATENCY_KEYS.values())
+
+
+def _stats(raw: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, float]:
+    stats: dict[str, float] = {}
+    for key in keys:
+        for their, our in _STATS.items():
+            value = number(raw, f"{their}_{key}_ms")
+            if value is not None and our not in stats:
+                stats[our] = value * MILLI
+    return stats
+
+
+def _extra(raw: Mapping[str, Any], details: Details) -> dict[str, float | str]:
+    """Single facts the record has no field for: further percentiles, goodput, settings the user attached."""
+    extra: dict[str, float | str] = {}
+    for key, value in raw.items():
+        kept = None if key in _READ_ELSEWHERE else fact(value)
+        if kept is None:
+            continue
+        if key.endswith("_ms") and isinstance(kept, float):
+            extra[f"{key.removesuffix('_ms')}_s"] = kept * MILLI
+        else:
+            extra[key[:MAX_TEXT]] = kept
+    return extra | details.lengths()

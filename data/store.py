@@ -1,0 +1,313 @@
+"""The team's memory: uploaded runs, metrics, probes, scenarios, reviews and own catalogue rows, in one DuckDB file.
+
+Rows are only added. A change is a new version, a deletion a row that hides its target, so everything can be undone and
+traced. One process owns the file; inside it any number of threads may read and write. The SQL keeps to the subset that
+a DuckLake catalogue also runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from calc.errors import StoreError
+from calc.evidence import Provenance
+from calc.messages import msg
+from data import store_codec as codec
+from data.records import ReadResult
+from data.store_database import Database, insert, utc_now
+from data.store_export import to_csv
+from data.store_records import (
+    Action,
+    AddOutcome,
+    OwnEntry,
+    ScenarioVersion,
+    StoredFile,
+    StoredProbe,
+    StoredReview,
+    StoredRun,
+    StoredSnapshot,
+)
+from data.store_rows import (
+    file_row,
+    own_entry,
+    run_rows,
+    scenario_version,
+    snapshot_rows,
+    stored_file,
+    stored_probe,
+    stored_review,
+    stored_run,
+    stored_snapshot,
+)
+
+DEFAULT_PATH = Path("var") / "plimsoll.duckdb"
+PATH_VARIABLE = "PLIMSOLL_STORE"
+
+KINDS: Mapping[str, tuple[str, str]] = {
+    "file": ("files", "file_id"),
+    "run": ("runs", "run_id"),
+    "snapshot": ("snapshots", "snapshot_id"),
+    "probe": ("probes", "probe_id"),
+    "scenario": ("scenarios", "scenario_id"),
+    "review": ("reviews", "review_id"),
+    "own_model": ("own_models", "entry_id"),
+    "own_gpu": ("own_gpus", "entry_id"),
+}
+"""What can be deleted and exported: table and id column. The only table names that ever reach a query."""
+
+_HIDDEN = (
+    "SELECT d.target_id FROM deletions d JOIN (SELECT target_id, max(action_id) AS action_id FROM deletions "
+    "GROUP BY target_id) latest ON d.target_id = latest.target_id AND d.action_id = latest.action_id "
+    "WHERE d.action = 'delete'"
+)
+"""Ids whose latest action is a deletion."""
+
+
+def default_path() -> Path:
+    """Where the store lives: ``PLIMSOLL_STORE``, else ``var/plimsoll.duckdb`` in the working folder."""
+    return Path(os.environ.get(PATH_VARIABLE) or DEFAULT_PATH)
+
+
+def content_id(content: bytes, columns: Mapping[str, str] | None = None) -> str:
+    """SHA-256 of a file's content, and of the column meanings a user gave: another reading is another file."""
+    digest = hashlib.sha256(content)
+    if columns:
+        digest.update(json.dumps(dict(columns), sort_keys=True, ensure_ascii=False).encode())
+    return digest.hexdigest()
+
+
+class Store:
+    """One open database. Every method may be called from any thread."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._db = Database(path)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write everything to the file and release it."""
+        self._db.close()
+
+    # evidence
+
+    def add_file(
+        self,
+        result: ReadResult,
+        *,
+        file_id: str,
+        size_bytes: int,
+        provenance: Provenance = Provenance.MEASURED,
+        uploaded_at: str | None = None,
+    ) -> AddOutcome:
+        """Store what a reader understood of a file, whole or not at all; the same ``file_id`` again adds nothing."""
+        now = uploaded_at or utc_now()
+        run_ids = [f"{file_id}-{index}" for index in range(len(result.runs))]
+        snapshot_ids = [f"{file_id}-{index}" for index in range(len(result.snapshots))]
+        with self._db.writing() as cursor:
+            known = cursor.execute("SELECT count(*) FROM files WHERE file_id = ?", [file_id]).fetchall()[0][0]
+            if known:
+                self._restore(cursor, "file", file_id)
+            else:
+                insert(cursor, "files", [file_row(result, file_id, size_bytes, now)])
+                insert(cursor, "runs", run_rows(result, file_id, run_ids, provenance, now))
+                insert(cursor, "snapshots", snapshot_rows(result, file_id, snapshot_ids, now))
+        return AddOutcome(file_id=file_id, stored_ids=(*run_ids, *snapshot_ids), already_there=bool(known))
+
+    def files(self) -> tuple[StoredFile, ...]:
+        """Uploaded files, newest first."""
+        rows = self._db.select(
+            f"SELECT * FROM files WHERE file_id NOT IN ({_HIDDEN}) ORDER BY uploaded_at DESC, file_id"
+        )
+        return tuple(stored_file(row) for row in rows)
+
+    def runs(self, *, file_id: str | None = None, model: str | None = None) -> tuple[StoredRun, ...]:
+        """Load points, newest file first, in file order; all of them, or of one file or one model."""
+        rows = self._db.select(
+            f"SELECT * FROM runs WHERE run_id NOT IN ({_HIDDEN}) AND file_id NOT IN ({_HIDDEN}) "
+            "AND (CAST(? AS VARCHAR) IS NULL OR file_id = ?) AND (CAST(? AS VARCHAR) IS NULL OR model = ?) "
+            "ORDER BY uploaded_at DESC, file_id, run_index",
+            [file_id, file_id, model, model],
+        )
+        return tuple(stored_run(row) for row in rows)
+
+    def snapshots(self) -> tuple[StoredSnapshot, ...]:
+        """Metrics snapshots, newest first."""
+        rows = self._db.select(
+            f"SELECT * FROM snapshots WHERE snapshot_id NOT IN ({_HIDDEN}) AND file_id NOT IN ({_HIDDEN}) "
+            "ORDER BY uploaded_at DESC, snapshot_id"
+        )
+        return tuple(stored_snapshot(row) for row in rows)
+
+    def add_probe(self, probe: Mapping[str, Any], *, measured_at: str) -> AddOutcome:
+        """Store one measurement of this machine; the same measurement again adds nothing."""
+        text = codec.to_json(dict(probe))
+        probe_id = content_id(text.encode())
+        row = {"probe_id": probe_id, "measured_at": measured_at, "stored_at": utc_now(), "probe": text}
+        with self._db.writing() as cursor:
+            known = cursor.execute("SELECT count(*) FROM probes WHERE probe_id = ?", [probe_id]).fetchall()[0][0]
+            if known:
+                self._restore(cursor, "probe", probe_id)
+            else:
+                insert(cursor, "probes", [row])
+        return AddOutcome(file_id=probe_id, stored_ids=(probe_id,), already_there=bool(known))
+
+    def probes(self) -> tuple[StoredProbe, ...]:
+        """Measurements of this machine, newest first."""
+        rows = self._db.select(
+            f"SELECT * FROM probes WHERE probe_id NOT IN ({_HIDDEN}) ORDER BY measured_at DESC, probe_id"
+        )
+        return tuple(stored_probe(row) for row in rows)
+
+    # work
+
+    def save_scenario(self, name: str, case: Mapping[str, Any]) -> ScenarioVersion:
+        """Save a scenario under its name as the next version."""
+        with self._db.writing() as cursor:
+            query = "SELECT coalesce(max(version), 0) FROM scenarios WHERE name = ?"
+            version = cursor.execute(query, [name]).fetchall()[0][0] + 1
+            row = {
+                "scenario_id": self._db.new_id(),
+                "version": version,
+                "name": name,
+                "scenario": codec.to_json(dict(case)),
+                "saved_at": utc_now(),
+            }
+            insert(cursor, "scenarios", [row])
+        return scenario_version(row)
+
+    def scenarios(self) -> tuple[ScenarioVersion, ...]:
+        """The latest version of every scenario, by name."""
+        rows = self._db.select(
+            "SELECT s.* FROM scenarios s JOIN (SELECT name, max(version) AS version FROM scenarios "
+            f"WHERE scenario_id NOT IN ({_HIDDEN}) GROUP BY name) latest "
+            "ON s.name = latest.name AND s.version = latest.version ORDER BY s.name"
+        )
+        return tuple(scenario_version(row) for row in rows)
+
+    def scenario_versions(self, name: str) -> tuple[ScenarioVersion, ...]:
+        """Every version of one scenario, newest first."""
+        rows = self._db.select(
+            f"SELECT * FROM scenarios WHERE name = ? AND scenario_id NOT IN ({_HIDDEN}) ORDER BY version DESC", [name]
+        )
+        return tuple(scenario_version(row) for row in rows)
+
+    def save_review(self, title: str, snapshot: Mapping[str, Any], *, model_version: str) -> StoredReview:
+        """Freeze a review with everything it was made of; its hash names the content."""
+        text = codec.to_json(dict(snapshot))
+        row = {
+            "review_id": self._db.new_id(),
+            "title": title,
+            "saved_at": utc_now(),
+            "snapshot": text,
+            "snapshot_hash": content_id(text.encode()),
+            "model_version": model_version,
+        }
+        with self._db.writing() as cursor:
+            insert(cursor, "reviews", [row])
+        return stored_review(row)
+
+    def review(self, review_id: str) -> StoredReview:
+        """One review as it was saved."""
+        rows = self._db.select(
+            f"SELECT * FROM reviews WHERE review_id = ? AND review_id NOT IN ({_HIDDEN})", [review_id]
+        )
+        if not rows:
+            raise StoreError(msg("there is no review {id}: choose one from the list.", id=review_id))
+        return stored_review(rows[0])
+
+    def reviews(self) -> tuple[StoredReview, ...]:
+        """Saved reviews, newest first."""
+        rows = self._db.select(f"SELECT * FROM reviews WHERE review_id NOT IN ({_HIDDEN}) ORDER BY review_id DESC")
+        return tuple(stored_review(row) for row in rows)
+
+    def add_model(self, name: str, entry: Mapping[str, Any], *, source: str) -> OwnEntry:
+        """Add a model of the team's own; the newest entry of a name counts."""
+        return self._add_own("own_models", name, entry, source)
+
+    def own_models(self) -> tuple[OwnEntry, ...]:
+        """The team's own models, newest entry of each name."""
+        return self._own("own_models")
+
+    def add_gpu(self, name: str, entry: Mapping[str, Any], *, source: str) -> OwnEntry:
+        """Add a GPU of the team's own; the newest entry of a name counts."""
+        return self._add_own("own_gpus", name, entry, source)
+
+    def own_gpus(self) -> tuple[OwnEntry, ...]:
+        """The team's own GPUs, newest entry of each name."""
+        return self._own("own_gpus")
+
+    # deletion and export
+
+    def delete(self, kind: str, target_id: str) -> Action:
+        """Hide one row (of a kind in :data:`KINDS`); it stays in the file and can be brought back."""
+        table, column = self._table(kind)
+        with self._db.writing() as cursor:
+            query = f"SELECT count(*) FROM {table} WHERE {column} = ?"
+            if not cursor.execute(query, [target_id]).fetchall()[0][0]:
+                raise StoreError(msg("there is no {kind} {id} to delete: reload the page.", kind=kind, id=target_id))
+            return self._act(cursor, kind, target_id, "delete")
+
+    def delete_run(self, run_id: str) -> Action:
+        """Hide one load point."""
+        return self.delete("run", run_id)
+
+    def undo(self, deleted: Action) -> Action:
+        """Bring a deleted row back."""
+        with self._db.writing() as cursor:
+            return self._act(cursor, deleted.kind, deleted.target_id, "undo")
+
+    def actions(self) -> tuple[Action, ...]:
+        """Deletions and undoings, newest first."""
+        return tuple(Action(**row) for row in self._db.select("SELECT * FROM deletions ORDER BY action_id DESC"))
+
+    def export_csv(self, kind: str) -> bytes:
+        """Every visible row of a kind as CSV; cells that a spreadsheet would run are made text."""
+        table, column = self._table(kind)
+        rows = self._db.select(f"SELECT * FROM {table} WHERE {column} NOT IN ({_HIDDEN}) ORDER BY {column}")
+        columns = [row["column_name"] for row in self._db.select(f"DESCRIBE {table}")]
+        return to_csv(columns, ([row[name] for name in columns] for row in rows))
+
+    def _table(self, kind: str) -> tuple[str, str]:
+        if kind not in KINDS:
+            raise StoreError(msg("{kind} is no kind of row: use one of {kinds}.", kind=kind, kinds=", ".join(KINDS)))
+        return KINDS[kind]
+
+    def _act(self, cursor: duckdb.DuckDBPyConnection, kind: str, target_id: str, action: str) -> Action:
+        done = Action(action_id=self._db.new_id(), kind=kind, target_id=target_id, action=action, acted_at=utc_now())
+        insert(cursor, "deletions", [vars(done)])
+        return done
+
+    def _restore(self, cursor: duckdb.DuckDBPyConnection, kind: str, target_id: str) -> None:
+        """Content given again after its deletion is wanted again."""
+        if cursor.execute(f"SELECT 1 WHERE ? IN ({_HIDDEN})", [target_id]).fetchall():
+            self._act(cursor, kind, target_id, "undo")
+
+    def _add_own(self, table: str, name: str, entry: Mapping[str, Any], source: str) -> OwnEntry:
+        row = {
+            "entry_id": self._db.new_id(),
+            "name": name,
+            "entry": codec.to_json(dict(entry)),
+            "source": source,
+            "added_at": utc_now(),
+        }
+        with self._db.writing() as cursor:
+            insert(cursor, table, [row])
+        return own_entry(row)
+
+    def _own(self, table: str) -> tuple[OwnEntry, ...]:
+        rows = self._db.select(
+            f"SELECT o.* FROM {table} o JOIN (SELECT name, max(entry_id) AS entry_id FROM {table} "
+            f"WHERE entry_id NOT IN ({_HIDDEN}) GROUP BY name) latest ON o.entry_id = latest.entry_id ORDER BY o.name"
+        )
+        return tuple(own_entry(row) for row in rows)

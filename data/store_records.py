@@ -1,0 +1,113 @@
+"""What goes into and comes out of the store, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from data.records import BenchmarkRun, MetricsSnapshot, RunWarning
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddOutcome:
+    """What became of an uploaded file."""
+
+    file_id: str
+    stored_ids: tuple[str, ...]
+    """Ids of its load points (or metrics snapshots), in file order."""
+    already_there: bool
+    """True when the same content was stored before; nothing was added."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredFile:
+    """One uploaded file."""
+
+    file_id: str
+    name: str
+    format: str
+    size_bytes: int
+    uploaded_at: str
+    runs: int
+    problems: tuple[Mapping[str, Any], ...] = ()
+    """Rows not taken: ``line`` and ``reason``."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRun:
+    """One load point with where it came from."""
+
+    run_id: str
+    file_id: str
+    run_index: int
+    uploaded_at: str
+    provenance: str
+    warnings: tuple[RunWarning, ...]
+    run: BenchmarkRun
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredSnapshot:
+    """One metrics snapshot with where it came from."""
+
+    snapshot_id: str
+    file_id: str
+    uploaded_at: str
+    snapshot: MetricsSnapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioVersion:
+    """One saved state of a named scenario; ``case`` is its JSON form."""
+
+    scenario_id: str
+    version: int
+    name: str
+    case: Mapping[str, Any]
+    saved_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredReview:
+    """A saved review, frozen with everything it was made of."""
+
+    review_id: str
+    title: str
+    saved_at: str
+    snapshot: Mapping[str, Any]
+    snapshot_hash: str
+    model_version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredProbe:
+    """One measurement of this machine's GPU."""
+
+    probe_id: str
+    measured_at: str
+    stored_at: str
+    probe: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnEntry:
+    """A model or GPU the team added to the catalogue."""
+
+    entry_id: str
+    name: str
+    entry: Mapping[str, Any]
+    source: str
+    added_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """A deletion or its undoing."""
+
+    action_id: str
+    kind: str
+    target_id: str
+    action: str
+    acted_at: str
