@@ -2,65 +2,156 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 
-from calc.evidence import Percentiles
-from calc.messages import Message
+import numpy as np
 
+from calc.efficiency import Efficiency
+from calc.latency_report import Bands, LatencyReport, LoadSweep, build_report
+from calc.memory import MemoryReport
+from calc.replica import Replica, prepare, run_replica
+from calc.scenario import Scenario
+from calc.workload import Closed, OpenLoop, PerMinute, Slo, Workload
 
-@dataclass(frozen=True, kw_only=True)
-class LatencyReport:
-    """One load point of the whole deployment. T_e2e = queue + prefill + decode + network (means)."""
+__all__ = ["Bands", "LatencyReport", "LoadSweep", "headroom_per_s", "load_of", "predict", "sweep", "with_load"]
 
-    ttft: Percentiles
-    itl: Percentiles
-    """Gap between tokens of one stream, over all gaps."""
-    tpot: Percentiles
-    """Mean gap of a request, over requests."""
-    e2e: Percentiles
-    queue_s: float
-    prefill_s: float
-    decode_s: float
-    network_s: float
-    request_rate_per_s: float
-    """Completed requests per second, all replicas."""
-    offered_rate_per_s: float | None
-    """``None`` for a closed loop."""
-    output_tokens_per_s: float
-    concurrency: float
-    """Mean requests in the deployment (Little's law)."""
-    kv_usage_mean_share: float
-    kv_usage_max_share: float
-    preemptions: int
-    preempted_share: float
-    """Preemptions per request."""
-    bound: str
-    """What binds at this load: compute, memory_bandwidth, memory_capacity, sequences, communication or overhead."""
-    saturated: bool
-    max_rate_per_s: float
-    """Stability limit of the whole deployment, requests per second."""
-    slo_attainment_share: float | None
-    """Share of requests that meet every target; ``None`` without a target."""
-    requests: int
-    """Requests simulated."""
-    mixed_step_share: float
-    """Share of decode tokens made in steps that also prefill: the cause of the ITL tail."""
-    prefill_compute_share: float
-    """Share of busy time spent on prefill tokens."""
-    calibration: str
-    """``uncalibrated`` or the name of the calibration."""
-    notes: tuple[Message, ...] = ()
+SWEEP_LOW_SHARE = 0.15
+SWEEP_HIGH_SHARE = 1.1
+"""A sweep covers these shares of the stability limit."""
+SWEEP_REQUESTS = 20_000
+"""Most requests of a finite benchmark simulated per point of a sweep."""
+KNEE_ROUNDS = 7
+"""Bisections of the knee: within 1 % of the interval between two sweep points."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoadSweep:
-    """Reports over rising load (requests/s for open loops, concurrency for closed)."""
+def predict(
+    scenario: Scenario,
+    *,
+    memory: MemoryReport | None = None,
+    requests: int = 1000,
+    seed: int = 1,
+    efficiency: Efficiency | None = None,
+    calibration: str = "uncalibrated",
+) -> LatencyReport:
+    """Latency at the scenario's load, simulated on one replica's even share of it.
 
-    axis: str
-    """``rate`` or ``concurrency``."""
-    loads: tuple[float, ...]
-    reports: tuple[LatencyReport, ...]
-    operating_load: float
-    knee_load: float | None
-    """Highest load that meets the SLO; ``None`` when none does or no SLO is set."""
-    max_rate_per_s: float
+    A workload with ``num_requests`` is simulated whole, ramp included, like the benchmark it describes; otherwise
+    ``requests`` are measured in steady load. T_queue runs from arrival to the first step that works on the request,
+    T_prefill to its first token, T_decode to its last, T_network is client and HTTP; their means add up to E2E.
+    """
+    replica = prepare(scenario, memory, seed, efficiency)
+    return _predict(scenario.slo, replica, scenario.workload, requests, seed, calibration)
+
+
+def sweep(
+    scenario: Scenario,
+    *,
+    points: int = 5,
+    requests: int = 1000,
+    memory: MemoryReport | None = None,
+    seed: int = 1,
+    efficiency: Efficiency | None = None,
+    calibration: str = "uncalibrated",
+) -> LoadSweep:
+    """Reports from light load to beyond the stability limit, the operating load among them, and the knee."""
+    replica = prepare(scenario, memory, seed, efficiency)
+    workload = scenario.workload
+    if workload.num_requests is not None:
+        workload = replace(workload, num_requests=min(workload.num_requests, SWEEP_REQUESTS))
+
+    def at(load: float) -> LatencyReport:
+        return _predict(scenario.slo, replica, with_load(workload, load), requests, seed, calibration)
+
+    loads = _loads(replica, workload, points)
+    reports = tuple(at(load) for load in loads)
+    return LoadSweep(
+        axis="concurrency" if isinstance(workload.arrivals, Closed) else "rate",
+        loads=loads,
+        reports=reports,
+        operating_load=load_of(workload),
+        knee_load=_knee(loads, reports, at) if _has_target(scenario.slo) else None,
+        max_rate_per_s=replica.limits.max_rate_per_s * replica.split,
+    )
+
+
+def headroom_per_s(scenario: Scenario, *, load_sweep: LoadSweep | None = None) -> float | None:
+    """Requests per second above today's load that still meet the SLO; negative when it is missed; ``None`` = no target.
+
+    For a closed loop both loads are turned into the rates they complete.
+    """
+    found = load_sweep or sweep(scenario)
+    if not _has_target(scenario.slo):
+        return None
+    if found.axis == "rate":
+        return (found.knee_load or 0.0) - found.operating_load
+    rates = [report.request_rate_per_s for report in found.reports]
+    knee_rate = float(np.interp(found.knee_load, found.loads, rates)) if found.knee_load else 0.0
+    return knee_rate - float(np.interp(found.operating_load, found.loads, rates))
+
+
+def load_of(workload: Workload) -> float:
+    """Requests per second of an open loop, concurrency of a closed one."""
+    if isinstance(workload.arrivals, Closed):
+        return float(workload.arrivals.concurrency)
+    return workload.arrivals.rate_per_s
+
+
+def with_load(workload: Workload, load: float) -> Workload:
+    """The same requests at another load; a per-minute profile keeps its shape."""
+    match workload.arrivals:
+        case Closed():
+            return replace(workload, arrivals=Closed(concurrency=max(1, round(load))))
+        case OpenLoop():
+            return replace(workload, arrivals=replace(workload.arrivals, rate_per_s=load))
+        case PerMinute(rates_per_s=rates) as profile:
+            factor = load / profile.rate_per_s
+            return replace(workload, arrivals=PerMinute(rates_per_s=tuple(rate * factor for rate in rates)))
+
+
+def _has_target(slo: Slo) -> bool:
+    return any(target is not None for target in (slo.ttft_s, slo.itl_s, slo.e2e_s))
+
+
+def _loads(replica: Replica, workload: Workload, points: int) -> tuple[float, ...]:
+    """``points`` rising loads; the one nearest to the operating load is moved onto it."""
+    operating = load_of(workload)
+    limit = replica.limits
+    if isinstance(workload.arrivals, Closed):
+        top = max(2.0, SWEEP_HIGH_SHARE * limit.max_batch * replica.split, operating)
+        loads = np.unique(np.rint(np.geomspace(1, top, points)))
+    else:
+        top = max(SWEEP_HIGH_SHARE * limit.max_rate_per_s * replica.split, operating)
+        low = min(SWEEP_LOW_SHARE * limit.max_rate_per_s * replica.split, operating)
+        loads = np.linspace(low, top, points)
+    loads[int(np.argmin(np.abs(np.log(loads / operating))))] = operating
+    return tuple(float(load) for load in np.unique(loads))
+
+
+def _predict(
+    slo: Slo, replica: Replica, workload: Workload, requests: int, seed: int, calibration: str
+) -> LatencyReport:
+    return build_report(slo, replica, workload, run_replica(replica, workload, requests, seed), calibration)
+
+
+def _knee(
+    loads: tuple[float, ...],
+    reports: tuple[LatencyReport, ...],
+    at: Callable[[float], LatencyReport],
+) -> float | None:
+    """Highest load that meets the SLO: the last sweep point that does, refined by bisection towards the next."""
+    met = [index for index, report in enumerate(reports) if report.slo_met]
+    if met and met[-1] == len(loads) - 1:
+        return loads[-1]
+    low = loads[met[-1]] if met else 0.0
+    high = loads[met[-1] + 1] if met else loads[0]
+    closed = reports[0].offered_rate_per_s is None
+    for _ in range(KNEE_ROUNDS):
+        middle = round((low + high) / 2) if closed else (low + high) / 2
+        if middle in (low, high):
+            break
+        if at(middle).slo_met:
+            low = float(middle)
+        else:
+            high = float(middle)
+    return low or None

@@ -1,0 +1,80 @@
+"""How much of a GPU's peak real kernels reach, and what launches, links and the engine's own code cost on top.
+
+Medians of public kernel tables (aiconfigurator-core 0.12.0: GEMM shapes with N, K ≥ 4096, attention, all-reduce) and of whole-step measurements of vLLM 0.15 over HTTP. A GPU without a row of its own uses the generic one and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from calc.hardware import Gpu
+
+
+@dataclass(frozen=True, kw_only=True)
+class Efficiency:
+    """Shares of peak (0–1) and fixed costs in seconds; calibration replaces single fields."""
+
+    row: str
+    """GPU family the shares belong to, or ``generic``."""
+    compute_share: Mapping[str, float]
+    """Of peak FLOP/s by dtype code, large matrix products (2,048 rows)."""
+    bandwidth_share: Mapping[str, float]
+    """Of peak bytes/s by width of the weights (bf16, fp8, fp4), 1–64 rows."""
+    attention_compute_share: float = 0.5
+    """Causal prefill, 4–16 thousand tokens: .49–.67 measured on H100, H200, A100, L40S."""
+    attention_bandwidth_share: float = 0.92
+    """Decode, once more than 250 MB a layer are read: .86–.93."""
+    layer_s: float = 27e-6
+    """Per layer and step: four matrix kernels × 3 µs, 9 µs attention, the small kernels between them (CUDA graphs)."""
+    layer_sequence_s: float = 0.2e-6
+    """Per layer and sequence in decode attention (residual of the H100 table at 8–128 sequences)."""
+    sequence_s: float = 8e-6
+    """Per sequence and step: sampling, detokenising, scheduling."""
+    step_s: float = 0.3e-3
+    """Per step with asynchronous scheduling."""
+    sync_step_s: float = 1.5e-3
+    """Per step when the engine prepares the next one only after the last: 2–3 ms on 1–2 B models in 2025."""
+    prefill_s: float = 0.2e-3
+    """Once per admitted request."""
+    allreduce_s: Mapping[int, float] = field(default_factory=lambda: {2: 9e-6, 4: 10e-6, 8: 11e-6})
+    """Latency of one all-reduce over NVLink by ranks, with the skew of the ranks."""
+    allreduce_share: float = 0.45
+    """Of one direction of NVLink."""
+    pcie_allreduce_s: Mapping[int, float] = field(default_factory=lambda: {2: 12e-6, 4: 20e-6, 8: 40e-6})
+    pcie_allreduce_share: Mapping[int, float] = field(default_factory=lambda: {2: 0.6, 4: 0.27, 8: 0.15})
+    """Of one direction of PCIe; depends on switches and sockets (.04–.33 measured at 8 ranks)."""
+    http_s: float = 5.5e-3
+    """Client, HTTP, tokeniser, first chunk back (warm TTFT = 5.5 ms + steps; vLLM 0.15.1, n = 50)."""
+
+
+FAMILIES: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]] = {
+    "a100": ({"bf16": 0.89}, {"bf16": 0.70}),
+    "a800": ({"bf16": 0.89}, {"bf16": 0.70}),
+    "h100": ({"bf16": 0.83, "fp8": 0.57}, {"bf16": 0.83, "fp8": 0.70}),
+    "h800": ({"bf16": 0.83, "fp8": 0.57}, {"bf16": 0.83, "fp8": 0.70}),
+    "h200": ({"bf16": 0.82, "fp8": 0.64}, {"bf16": 0.78, "fp8": 0.63}),
+    "b200": ({"bf16": 0.70, "fp8": 0.50, "fp4": 0.42}, {"bf16": 0.75, "fp8": 0.49, "fp4": 0.44}),
+    "l40s": ({"bf16": 0.69, "fp8": 0.52}, {"bf16": 0.80, "fp8": 0.69}),
+    "rtxpro6000": ({"bf16": 0.85, "fp8": 0.78, "fp4": 0.63}, {"bf16": 0.81, "fp8": 0.76, "fp4": 0.53}),
+}
+"""GPU id prefix → share of peak FLOP/s at 2,048 rows, share of bandwidth at 1–64 rows (medians)."""
+
+GENERIC = ({"bf16": 0.80, "fp8": 0.57, "fp4": 0.45}, {"bf16": 0.78, "fp8": 0.66, "fp4": 0.48})
+"""Median over the families: for a GPU without measurements."""
+
+
+def efficiency_of(gpu: Gpu) -> Efficiency:
+    """The row of the GPU's family, by its id; ``generic`` when there is none."""
+    for prefix, (compute, bandwidth) in FAMILIES.items():
+        if gpu.id.lower().startswith(prefix):
+            return Efficiency(
+                row=prefix, compute_share={**GENERIC[0], **compute}, bandwidth_share={**GENERIC[1], **bandwidth}
+            )
+    return Efficiency(row="generic", compute_share=GENERIC[0], bandwidth_share=GENERIC[1])
+
+
+def for_ranks(table: Mapping[int, float], ranks: int) -> float:
+    """The entry of the smallest listed group that holds ``ranks``; beyond the table its last entry."""
+    fitting = [size for size in sorted(table) if size >= ranks]
+    return table[fitting[0] if fitting else max(table)]

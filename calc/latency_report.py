@@ -1,0 +1,323 @@
+"""One load point as a report: percentiles, bands, decomposition, SLO, what binds and whether it is saturated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from calc.evidence import Percentiles
+from calc.messages import Message, msg
+from calc.replica import Replica
+from calc.roofline import binding
+from calc.simulate import SimulationResult
+from calc.workload import Closed, FloatArray, Slo, Workload
+
+Interval: TypeAlias = tuple[float, float]
+
+Z95_TWO_SIDED = 1.96
+"""95 % two-sided quantile of the standard normal distribution."""
+GROWING_WAIT = 0.02
+"""Seconds of wait gained per second of arrivals from which a queue counts as growing without end."""
+NEAR_LIMIT_SHARE = 0.85
+"""Below this share of the estimated limit a growing queue is taken for a fluctuation."""
+NOTABLE_QUEUE_SHARE = 0.1
+"""Share of the end-to-end time from which waiting, not the step, is what binds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bands:
+    """95 % intervals in seconds of percentiles over requests, by order statistics: ranks n·p ± 1.96·√(n·p·(1−p)).
+
+    They count requests as independent; under a queue neighbours are alike and the true interval is wider.
+    """
+
+    p50_s: Interval
+    p90_s: Interval
+    p95_s: Interval
+    p99_s: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatencyReport:
+    """One load point of the whole deployment. T_e2e = queue + prefill + decode + network (means)."""
+
+    ttft: Percentiles
+    itl: Percentiles
+    """Gap between tokens of one stream, over all gaps."""
+    tpot: Percentiles
+    """Mean gap of a request, over requests."""
+    e2e: Percentiles
+    queue_s: float
+    prefill_s: float
+    decode_s: float
+    network_s: float
+    request_rate_per_s: float
+    """Completed requests per second, all replicas."""
+    offered_rate_per_s: float | None
+    """``None`` for a closed loop."""
+    output_tokens_per_s: float
+    concurrency: float
+    """Mean requests in the deployment (Little's law)."""
+    kv_usage_mean_share: float
+    kv_usage_max_share: float
+    preemptions: int
+    preempted_share: float
+    """Preemptions per request."""
+    bound: str
+    """What binds at this load: compute, memory_bandwidth, memory_capacity, sequences, communication or overhead."""
+    saturated: bool
+    max_rate_per_s: float
+    """Stability limit of the whole deployment, requests per second."""
+    slo_attainment_share: float | None
+    """Share of requests that meet every target; ``None`` without a target."""
+    requests: int
+    """Requests simulated."""
+    mixed_step_share: float
+    """Share of decode tokens made in steps that also prefill: the cause of the ITL tail."""
+    prefill_compute_share: float
+    """Share of busy time spent on prefill tokens."""
+    calibration: str
+    """``uncalibrated`` or the name of the calibration."""
+    notes: tuple[Message, ...] = ()
+    ttft_band: Bands | None = None
+    tpot_band: Bands | None = None
+    e2e_band: Bands | None = None
+    slo_met: bool | None = None
+    """Whether every target holds at the SLO's percentile (ITL over all gaps), unsaturated; ``None`` = no target."""
+    goodput_per_s: float | None = None
+    """Requests per second that meet the whole SLO, all replicas."""
+    limit: str = ""
+    """What sets ``max_rate_per_s``: compute, memory_capacity or sequences."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadSweep:
+    """Reports over rising load (requests/s for open loops, concurrency for closed)."""
+
+    axis: str
+    """``rate`` or ``concurrency``."""
+    loads: tuple[float, ...]
+    reports: tuple[LatencyReport, ...]
+    operating_load: float
+    knee_load: float | None
+    """Highest load that meets the SLO; ``None`` when none does or no SLO is set."""
+    max_rate_per_s: float
+
+
+def build_report(
+    slo: Slo, replica: Replica, workload: Workload, result: SimulationResult, calibration: str
+) -> LatencyReport:
+    """The measured requests of one replica, scaled to the deployment."""
+    times = _Times.of(result, replica.model.http_s)
+    ranks = _ranks(replica, workload)
+    span_s, completed, tokens = _completed(result, workload)
+    rate = completed / span_s if span_s > 0 else 0.0
+    saturated = _is_saturated(replica, workload, result, times)
+    attained = times.attained(slo)
+    ttft, tpot, e2e = np.sort(times.ttft_s), np.sort(times.tpot_s), np.sort(times.e2e_s)
+    offered = None if isinstance(workload.arrivals, Closed) else workload.arrivals.rate_per_s
+    return LatencyReport(
+        ttft=_percentiles(ttft),
+        itl=_gap_percentiles(result),
+        tpot=_percentiles(tpot),
+        e2e=_percentiles(e2e),
+        queue_s=float(times.queue_s.mean()),
+        prefill_s=float(times.prefill_s.mean()),
+        decode_s=float(times.decode_s.mean()),
+        network_s=replica.model.http_s,
+        request_rate_per_s=rate * ranks,
+        offered_rate_per_s=offered,
+        output_tokens_per_s=(tokens / span_s if span_s > 0 else 0.0) * ranks,
+        concurrency=rate * float(times.e2e_s.mean()) * ranks,
+        kv_usage_mean_share=result.kv_used_mean_share,
+        kv_usage_max_share=result.kv_used_max_share,
+        preemptions=result.preemptions * ranks,
+        preempted_share=result.preemptions / max(1, times.ttft_s.size),
+        bound=_bound(replica, times, rate),
+        saturated=saturated,
+        max_rate_per_s=replica.limits.max_rate_per_s * replica.split,
+        slo_attainment_share=attained,
+        requests=times.ttft_s.size,
+        mixed_step_share=result.mixed_tokens / result.decode_tokens if result.decode_tokens else 0.0,
+        prefill_compute_share=result.prefill_busy_s / result.busy_s if result.busy_s else 0.0,
+        calibration=calibration,
+        notes=replica.notes + _notes(result, workload, ranks),
+        ttft_band=_bands(ttft),
+        tpot_band=_bands(tpot),
+        e2e_band=_bands(e2e),
+        slo_met=_meets(slo, result, ttft, e2e) and not saturated if attained is not None else None,
+        goodput_per_s=rate * ranks * attained if attained is not None else None,
+        limit=replica.limits.binds,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Times:
+    """Of the measured requests that finished, in seconds."""
+
+    arrival_s: FloatArray
+    queue_s: FloatArray
+    prefill_s: FloatArray
+    decode_s: FloatArray
+    ttft_s: FloatArray
+    e2e_s: FloatArray
+    tpot_s: FloatArray
+    """Of requests with more than one token."""
+    mean_gap_s: FloatArray
+    """Of every request; 0 where there is a single token."""
+
+    @classmethod
+    def of(cls, result: SimulationResult, http_s: float) -> _Times:
+        finished = result.finished_s[result.measured]
+        done = ~np.isnan(finished)
+        arrival = result.arrival_s[result.measured][done]
+        admitted = result.admitted_s[result.measured][done]
+        first = result.first_token_s[result.measured][done]
+        gaps = result.output_tokens[result.measured][done] - 1
+        decode = finished[done] - first
+        mean_gap = decode / np.maximum(gaps, 1)
+        return cls(
+            arrival_s=arrival,
+            queue_s=admitted - arrival,
+            prefill_s=first - admitted,
+            decode_s=decode,
+            ttft_s=first - arrival + http_s,
+            e2e_s=finished[done] - arrival + http_s,
+            tpot_s=mean_gap[gaps > 0],
+            mean_gap_s=mean_gap,
+        )
+
+    def attained(self, slo: Slo) -> float | None:
+        """Share of requests within every target; a request's ITL is its mean gap."""
+        within = np.ones(self.ttft_s.size, bool)
+        targets = ((self.ttft_s, slo.ttft_s), (self.mean_gap_s, slo.itl_s), (self.e2e_s, slo.e2e_s))
+        for values, target in targets:
+            if target is not None:
+                within &= values <= target
+        return None if all(target is None for _, target in targets) else float(within.mean())
+
+
+def _quantile(rising: FloatArray, share: float) -> float | None:
+    """Linear between the closest ranks of a sorted array."""
+    if rising.size == 0:
+        return None
+    at = share * (rising.size - 1)
+    low = int(at)
+    high = min(low + 1, rising.size - 1)
+    return float(rising[low] + (rising[high] - rising[low]) * (at - low))
+
+
+def _percentiles(rising: FloatArray) -> Percentiles:
+    if rising.size == 0:
+        return Percentiles()
+    return Percentiles(
+        mean_s=float(rising.mean()),
+        p50_s=_quantile(rising, 0.5),
+        p90_s=_quantile(rising, 0.9),
+        p95_s=_quantile(rising, 0.95),
+        p99_s=_quantile(rising, 0.99),
+    )
+
+
+def _gap_percentiles(result: SimulationResult) -> Percentiles:
+    p50, p90, p95, p99 = result.gap_quantiles((0.5, 0.9, 0.95, 0.99))
+    return Percentiles(mean_s=result.gap_mean_s, p50_s=p50, p90_s=p90, p95_s=p95, p99_s=p99)
+
+
+def _bands(rising: FloatArray) -> Bands | None:
+    if rising.size == 0:
+        return None
+
+    def band(share: float) -> Interval:
+        half = Z95_TWO_SIDED * float(np.sqrt(rising.size * share * (1 - share)))
+        last = rising.size - 1
+        low, high = share * last - half, share * last + half
+        return float(rising[max(0, int(np.floor(low)))]), float(rising[min(last, int(np.ceil(high)))])
+
+    return Bands(p50_s=band(0.5), p90_s=band(0.9), p95_s=band(0.95), p99_s=band(0.99))
+
+
+def _meets(slo: Slo, result: SimulationResult, ttft: FloatArray, e2e: FloatArray) -> bool:
+    share = slo.percentile_share
+    reached = (
+        (_quantile(ttft, share), slo.ttft_s),
+        (result.gap_quantiles((share,))[0], slo.itl_s),
+        (_quantile(e2e, share), slo.e2e_s),
+    )
+    return all(target is None or value is None or value <= target for value, target in reached)
+
+
+def _ranks(replica: Replica, workload: Workload) -> int:
+    """Schedulers that get work: a closed loop with fewer users than replicas leaves some idle."""
+    if isinstance(workload.arrivals, Closed):
+        return min(replica.split, workload.arrivals.concurrency)
+    return replica.split
+
+
+def _completed(result: SimulationResult, workload: Workload) -> tuple[float, int, int]:
+    """Seconds, requests and output tokens completed: of the whole run if finite, else between the measured arrivals."""
+    finished = result.finished_s
+    if workload.num_requests is not None:
+        begin, end = float(result.arrival_s[0]), result.end_s
+    else:
+        begin, end = (float(result.arrival_s[i]) for i in (result.measured.start, result.measured.stop - 1))
+    inside = (finished >= begin) & (finished <= end)
+    return end - begin, int(inside.sum()), int(result.output_tokens[inside].sum())
+
+
+def _is_saturated(replica: Replica, workload: Workload, result: SimulationResult, times: _Times) -> bool:
+    """Open loop: the wait keeps growing near or beyond the limit. Closed loop: users beyond what runs at once wait."""
+    if not result.complete:
+        return True
+    if isinstance(workload.arrivals, Closed):
+        waiting_share = float(times.queue_s.mean() / times.e2e_s.mean())
+        users = workload.arrivals.concurrency / replica.split
+        return users > replica.limits.max_batch and waiting_share > NOTABLE_QUEUE_SHARE
+    load = workload.arrivals.rate_per_s / replica.split / replica.limits.max_rate_per_s
+    if load >= 1 or load < NEAR_LIMIT_SHARE or times.arrival_s.size < _FEW:
+        return load >= 1
+    return _growth(times.arrival_s, times.queue_s) > GROWING_WAIT
+
+
+_FEW = 30
+"""Fewer requests than this show no trend."""
+
+
+def _growth(arrival_s: FloatArray, wait_s: FloatArray) -> float:
+    """Least-squares slope of the wait over arrival time (seconds per second)."""
+    centred = arrival_s - arrival_s.mean()
+    spread = float((centred**2).sum())
+    return float((centred * wait_s).sum()) / spread if spread > 0 else 0.0
+
+
+def _bound(replica: Replica, times: _Times, rate: float) -> str:
+    """What stops this load point from being faster: the limit it waits at, else what the mean step waits for."""
+    if float(times.queue_s.mean()) > NOTABLE_QUEUE_SHARE * float(times.e2e_s.mean()):
+        return replica.limits.binds
+    running = max(1.0, rate * float((times.prefill_s + times.decode_s).mean()))
+    starts = running / replica.demand.output
+    return binding(
+        replica.model,
+        tokens=running + starts * replica.demand.fresh,
+        sequences=running,
+        context_tokens=running * replica.demand.held,
+        pairs=starts * replica.demand.pairs,
+    )
+
+
+def _notes(result: SimulationResult, workload: Workload, ranks: int) -> tuple[Message, ...]:
+    notes: list[Message] = []
+    if not result.complete:
+        notes.append(msg("The simulation was stopped early: figures are of the requests finished until then."))
+    simulated = result.measured.stop - result.measured.start
+    if workload.num_requests is not None and simulated * ranks < workload.num_requests:
+        notes.append(
+            msg(
+                "{asked:count} requests were asked for; the first {simulated:count} of each replica are simulated.",
+                asked=workload.num_requests,
+                simulated=simulated,
+            )
+        )
+    return tuple(notes)

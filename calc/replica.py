@@ -1,0 +1,143 @@
+"""One replica of a scenario, ready to simulate: step costs, scheduler rules, KV pool and its share of the load."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from calc.arrivals import lengths, plan_requests
+from calc.deployment import Deployment
+from calc.efficiency import Efficiency
+from calc.engine import Settings, resolve
+from calc.errors import ImpossibleDeployment
+from calc.memory import MemoryReport, estimate_memory
+from calc.messages import Message, msg
+from calc.queueing import Demand, Limits, service_s, stability_limits, steady_batch
+from calc.roofline import StepModel, step_model
+from calc.scenario import Scenario
+from calc.simulate import SchedulerRules, SimulationResult, StepCosts, simulate
+from calc.workload import Closed, Workload
+
+MAX_SIMULATED = 200_000
+"""Most requests simulated for one load point: about a second of computing. More are cut, with a note."""
+DEMAND_SAMPLE = 4096
+"""Lengths drawn to know the means of a load."""
+FILL_SERVICE_TIMES = 1.5
+"""How long an open loop fills before it is measured, in service times."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replica:
+    """What one replica (one DP rank) is and how much of the load it gets."""
+
+    model: StepModel
+    costs: StepCosts
+    rules: SchedulerRules
+    settings: Settings
+    workload: Workload
+    split: int
+    """Independent schedulers the load is divided over: replicas × DP ranks."""
+    demand: Demand
+    limits: Limits
+    notes: tuple[Message, ...] = ()
+
+    @property
+    def pool_tokens(self) -> int:
+        """KV pool of one scheduler in tokens."""
+        return self.rules.total_blocks * self.rules.block_tokens
+
+
+def prepare(
+    scenario: Scenario, memory: MemoryReport | None, seed: int, efficiency: Efficiency | None = None
+) -> Replica:
+    """Everything that does not change with the load."""
+    deployment, workload = scenario.deployment, scenario.workload
+    report = memory or estimate_memory(deployment)
+    settings = resolve(deployment)
+    model = step_model(deployment, efficiency=efficiency, http=workload.http)
+    rules = _rules(deployment, settings, report)
+    longest = min(settings.max_model_len_tokens, rules.total_blocks * rules.block_tokens)
+    drawn = lengths(workload, DEMAND_SAMPLE, longest, seed, reuse=settings.prefix_caching)
+    demand = Demand.of(*drawn)
+    usable = (rules.total_blocks - rules.watermark_blocks) * rules.block_tokens
+    return Replica(
+        model=model,
+        costs=model.costs(),
+        rules=rules,
+        settings=replace(settings, max_model_len_tokens=longest),
+        workload=workload,
+        split=deployment.replicas * deployment.dp,
+        demand=demand,
+        limits=stability_limits(model, demand, usable),
+        notes=model.notes + _notes(workload, settings),
+    )
+
+
+def _rules(deployment: Deployment, settings: Settings, memory: MemoryReport) -> SchedulerRules:
+    if not memory.fits or memory.kv_tokens <= 0:
+        raise ImpossibleDeployment(
+            msg(
+                "{model} does not fit on {gpu}: it is {over:gib} over the budget of a GPU; use more GPUs, narrower "
+                "weights or a shorter maximum length.",
+                model=deployment.model.name,
+                gpu=deployment.gpu.name,
+                over=memory.over_bytes,
+            )
+        )
+    tokens = max(memory.kv_tokens, memory.max_concurrency * memory.max_model_len_tokens) / deployment.dp
+    blocks = max(1, math.floor(tokens / settings.block_size_tokens))
+    return SchedulerRules(
+        max_tokens=settings.max_num_batched_tokens,
+        max_seqs=settings.max_num_seqs,
+        total_blocks=blocks,
+        block_tokens=settings.block_size_tokens,
+        chunked=settings.chunked_prefill,
+        prefix_caching=settings.prefix_caching,
+        queued_step=settings.async_scheduling,
+    )
+
+
+def _notes(workload: Workload, settings: Settings) -> tuple[Message, ...]:
+    if workload.prefix_hit_share and not settings.prefix_caching:
+        return (msg("Prefix caching is off: the prefix hit share of the load is not used."),)
+    return ()
+
+
+def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) -> SimulationResult:
+    """Simulates this replica's share of ``workload``: a finite benchmark whole, a steady load without its ramp."""
+    finite = workload.num_requests is not None
+    wanted = math.ceil((workload.num_requests or requests) / (replica.split if finite else 1))
+    measured = max(1, min(wanted, MAX_SIMULATED))
+    batch = _batch(replica, workload)
+    spent_s = service_s(replica.model, replica.demand, batch)
+    lead, tail = (0, 0) if finite else _ramp(replica, workload, spent_s)
+    plan = plan_requests(
+        workload,
+        requests=measured,
+        lead=lead,
+        tail=tail,
+        split=replica.split,
+        longest_tokens=replica.settings.max_model_len_tokens,
+        service_s=spent_s,
+        think_s=replica.model.http_s,
+        seed=seed,
+        reuse=replica.settings.prefix_caching,
+    )
+    return simulate(plan, replica.rules, replica.costs)
+
+
+def _batch(replica: Replica, workload: Workload) -> float:
+    if isinstance(workload.arrivals, Closed):
+        return min(max(1.0, workload.arrivals.concurrency / replica.split), replica.limits.max_batch)
+    rate = workload.arrivals.rate_per_s / replica.split
+    return steady_batch(replica.model, replica.demand, replica.limits, rate)
+
+
+def _ramp(replica: Replica, workload: Workload, spent_s: float) -> tuple[int, int]:
+    """Requests before and after the measured ones."""
+    if isinstance(workload.arrivals, Closed):
+        users = math.ceil(workload.arrivals.concurrency / replica.split)
+        return users, users
+    in_service = workload.arrivals.rate_per_s / replica.split * spent_s
+    lead = min(math.ceil(FILL_SERVICE_TIMES * in_service), MAX_SIMULATED)
+    return lead, min(math.ceil(in_service), MAX_SIMULATED)
