@@ -69,7 +69,7 @@ def read_case(
     case: Mapping[str, Any], *, own_models: OwnObjects | None = None, own_gpus: OwnObjects | None = None
 ) -> tuple[Scenario, tuple[Message, ...]]:
     """A predict case as a scenario, with a note for every default worth knowing and every field not used."""
-    fields = Fields(case)
+    fields = _opened(case)
     workload = read_workload(fields.needed_child("workload"), fields.flag("http"))
     deployment, notes = _read_deployment(fields, _Own(own_models or {}, own_gpus or {}))
     if fields.raw("max_model_len") is None:
@@ -89,10 +89,16 @@ def read_deployment(
     case: Mapping[str, Any], *, own_models: OwnObjects | None = None, own_gpus: OwnObjects | None = None
 ) -> tuple[Deployment, tuple[Message, ...]]:
     """An estimate case: the deployment alone. A load in the case is noted and not used."""
-    fields = Fields(case)
+    fields = _opened(case)
     fields.text("name")
     deployment, notes = _read_deployment(fields, _Own(own_models or {}, own_gpus or {}))
     return deployment, notes + fields.unknown()
+
+
+def _opened(case: Mapping[str, Any]) -> Fields:
+    fields = Fields(case)
+    fields.raw("id")  # the caller's own mark, echoed by the command line
+    return fields
 
 
 def longest_request_tokens(workload: Workload) -> int:
@@ -168,11 +174,15 @@ def _read_pool(fields: Fields) -> int | None:
 
 
 def _read_engine(fields: Fields) -> tuple[Engine, tuple[Message, ...]]:
-    engine, notes = catalogue.engine(
-        fields.text("engine") or DEFAULT_ENGINE, fields.text("engine_version"), fields.text("date")
-    )
+    """The defaults of the nearest row, under the version that was asked for."""
+    version = fields.text("engine_version")
+    engine, notes = catalogue.engine(fields.text("engine") or DEFAULT_ENGINE, version, fields.text("date"))
     asynchronous = fields.flag("async_scheduling")
-    return (engine if asynchronous is None else replace(engine, async_scheduling=asynchronous)), notes
+    return replace(
+        engine,
+        version=version or engine.version,
+        async_scheduling=engine.async_scheduling if asynchronous is None else asynchronous,
+    ), notes
 
 
 def _read_model(fields: Fields, own: _Own, *, weight_dtype: str | None, kv_dtype: str | None) -> ModelSpec:

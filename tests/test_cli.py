@@ -238,7 +238,7 @@ def test_a_file_that_is_not_there_is_an_error_in_place(tmp_path: Path) -> None:
 
 
 def test_the_same_file_twice_has_the_same_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLIMSOLL_DB", str(tmp_path / "store.duckdb"))
+    monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
     file = sample_files()[0]
     once, twice = lines(run("ingest", file)), lines(run("ingest", file))
     assert once[0]["ids"] == twice[0]["ids"] != []
