@@ -28,6 +28,7 @@ DISTRIBUTIONS = ("fixed", "uniform", "lognormal", "empirical")
 OPEN_LOOPS = ("poisson", "constant", "gamma")
 ARRIVALS = ("closed", *OPEN_LOOPS, "per-minute")
 """How requests can arrive."""
+TARGETS = ("ttft", "itl", "e2e")
 PERCENT = 100
 _MEDIAN_PERCENT = 50
 _DIGITS = (3, 6, 9, 12, 15)
@@ -132,23 +133,20 @@ def _write_arrivals(arrivals: Arrivals) -> dict[str, Any]:
 
 
 def read_slo(fields: Fields | None) -> Slo:
-    """The targets: ``ttft_ms``, ``itl_ms``, ``e2e_s`` or ``e2e_ms``, and a ``percentile`` (0.95, or 95)."""
+    """The targets ``ttft``, ``itl`` and ``e2e``, each as ``…_ms`` or ``…_s``, and a ``percentile`` (0.95, or 95)."""
     if fields is None:
         return Slo()
-    seconds = {key: _in_seconds(fields.number(f"{key}_ms")) for key in ("ttft", "itl", "e2e")}
-    e2e_s = fields.number("e2e_s")
     percentile = fields.number("percentile")
     return Slo(
-        ttft_s=seconds["ttft"],
-        itl_s=seconds["itl"],
-        e2e_s=seconds["e2e"] if e2e_s is None else e2e_s,
+        **{f"{target}_s": _read_target(fields, target) for target in TARGETS},
         percentile_share=Slo.percentile_share if percentile is None else _as_share(percentile),
         source=fields.text("source") or "",
     )
 
 
-def _in_seconds(value_ms: float | None) -> float | None:
-    return None if value_ms is None else value_ms / KILO
+def _read_target(fields: Fields, target: str) -> float | None:
+    milliseconds, seconds = fields.number(f"{target}_ms"), fields.number(f"{target}_s")
+    return seconds if milliseconds is None else milliseconds / KILO
 
 
 def _as_share(percentile: float) -> float:
@@ -158,12 +156,18 @@ def _as_share(percentile: float) -> float:
 def write_slo(slo: Slo) -> dict[str, Any]:
     """The targets that are set."""
     written: dict[str, Any] = {"percentile": slo.percentile_share}
-    for key, value_s in (("ttft_ms", slo.ttft_s), ("itl_ms", slo.itl_s)):
+    for key, value_s in (("ttft", slo.ttft_s), ("itl", slo.itl_s)):
         if value_s is not None:
-            written[key] = unscaled(value_s, KILO)
+            written |= _write_target(key, value_s)
     if slo.e2e_s is not None:
         written["e2e_s"] = slo.e2e_s
     return written | ({"source": slo.source} if slo.source else {})
+
+
+def _write_target(target: str, value_s: float) -> dict[str, float]:
+    """In milliseconds, or in seconds where no number of milliseconds reads back as the same target."""
+    milliseconds = unscaled(value_s, KILO)
+    return {f"{target}_ms": milliseconds} if milliseconds / KILO == value_s else {f"{target}_s": value_s}
 
 
 def read_prices(fields: Fields | None) -> Prices:
