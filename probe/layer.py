@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from calc.model import LatentAttention
-from probe.shape import LayerShape
+from probe.shape import GATED_MATRICES, LayerShape
 
 if TYPE_CHECKING:
     import torch
@@ -35,14 +35,15 @@ class Attention(Protocol):
 
 
 class Layer:
-    """Norm, attention, norm, gated MLP, each with its residual."""
+    """Norm, attention, norm, MLP, each with its residual; gate and up projection are one matrix, as in the engines."""
 
     def __init__(self, shape: LayerShape, random: Random) -> None:
         self._attention: Attention = (
             _GroupedAttention(shape, random) if shape.latent is None else _LatentAttention(shape, shape.latent, random)
         )
         self._norms = (random(shape.hidden_size), random(shape.hidden_size))
-        self._gate_up = random(shape.hidden_size, 2 * shape.intermediate_size)
+        self._is_gated = shape.mlp_matrices == GATED_MATRICES
+        self._up = random(shape.hidden_size, (shape.mlp_matrices - 1) * shape.intermediate_size)
         self._down = random(shape.intermediate_size, shape.hidden_size)
 
     def prefill(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -62,7 +63,10 @@ class Layer:
     def _mlp(self, hidden: torch.Tensor) -> torch.Tensor:
         import torch.nn.functional as F  # noqa: N812 (torch's own convention)
 
-        gate, up = (hidden @ self._gate_up).chunk(2, dim=-1)
+        wide = hidden @ self._up
+        if not self._is_gated:
+            return F.gelu(wide) @ self._down
+        gate, up = wide.chunk(2, dim=-1)
         return (F.silu(gate) * up) @ self._down
 
 

@@ -6,7 +6,7 @@ read once per step. Left out: biases, RoPE, the softmax itself and the communica
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calc.errors import InputError
 from calc.messages import Message, msg
@@ -18,8 +18,12 @@ SERVED_DTYPES = ("bf16", "fp16")
 """What engines run unquantised layers in."""
 FALLBACK_DTYPE = "bf16"
 """What all other models are measured in; the result says so."""
-MLP_MATRICES = 3
+GATED_MATRICES = 3
 """Gate, up and down."""
+PLAIN_MATRICES = 2
+"""Up and down."""
+UNGATED_EXCESS_SHARE = 0.1
+"""A gated MLP counted for a plain one overshoots a layer by a third; biases and routers move it by under 1 %."""
 FLOP_PER_WEIGHT = 2
 """A multiply and an add."""
 
@@ -38,6 +42,7 @@ class LayerShape:
     intermediate_size: int
     """Width of the MLP one token passes; of a mixture of experts, that of its active experts together."""
     dtype: str
+    mlp_matrices: int = GATED_MATRICES
     tp: int = 1
     latent: LatentAttention | None = None
     notes: tuple[Message, ...] = ()
@@ -51,6 +56,7 @@ class LayerShape:
             ("head size", self.head_dim),
             ("value head size", self.v_head_dim),
             ("MLP width", self.intermediate_size),
+            ("number of MLP matrices", self.mlp_matrices),
             ("TP", self.tp),
         )
         for name, value in sizes:
@@ -92,7 +98,7 @@ class LayerShape:
     @property
     def matmul_weights(self) -> int:
         """Weights that every token is multiplied with."""
-        return self.attention_weights + MLP_MATRICES * self.hidden_size * self.intermediate_size
+        return self.attention_weights + self.mlp_matrices * self.hidden_size * self.intermediate_size
 
     @property
     def norm_weights(self) -> int:
@@ -161,22 +167,36 @@ def layer_shape(model: ModelSpec, tp: int = 1) -> LayerShape:
                 model=model.name,
             )
         )
+    whole = _whole_layer(model)
+    return replace(
+        whole,
+        heads=whole.heads // tp,
+        kv_heads=max(1, whole.kv_heads // tp),
+        intermediate_size=-(-whole.intermediate_size // tp),
+        tp=tp,
+    )
+
+
+def _whole_layer(model: ModelSpec) -> LayerShape:
     group = _typical_group(model)
     dtype = model.storage.compute_dtype if model.storage.compute_dtype in SERVED_DTYPES else FALLBACK_DTYPE
     latent = _latent_of(model) if group.kind is LayerKind.MLA else None
-    return LayerShape(
+    gated = LayerShape(
         name=model.name,
         hidden_size=model.hidden_size,
-        heads=model.heads // tp,
-        kv_heads=max(1, group.kv_heads // tp),
+        heads=model.heads,
+        kv_heads=group.kv_heads,
         head_dim=group.head_dim if latent is None else latent.nope_dim + latent.rope_dim,
         v_head_dim=group.v_head_dim if latent is None else latent.v_dim,
-        intermediate_size=-(-_mlp_width(model) // tp),
+        intermediate_size=_mlp_width(model),
         dtype=dtype,
-        tp=tp,
         latent=latent,
         notes=_differences(model, group, dtype),
     )
+    known = max((layer.active for layer in model.layer_weights), default=None)
+    if known is not None and gated.weights > (1 + UNGATED_EXCESS_SHARE) * known:
+        return replace(gated, mlp_matrices=PLAIN_MATRICES)
+    return gated
 
 
 def _typical_group(model: ModelSpec) -> LayerGroup:
@@ -205,7 +225,7 @@ def _mlp_width(model: ModelSpec) -> int:
     if model.moe is None:
         return model.intermediate_size
     active = model.moe.experts_per_token * model.moe.expert_parameters + model.moe.shared_expert_parameters
-    return active // (MLP_MATRICES * model.hidden_size)
+    return active // (GATED_MATRICES * model.hidden_size)
 
 
 def _differences(model: ModelSpec, group: LayerGroup, dtype: str) -> tuple[Message, ...]:
@@ -217,13 +237,15 @@ def _differences(model: ModelSpec, group: LayerGroup, dtype: str) -> tuple[Messa
     if model.moe is not None:
         notes.append(
             msg(
-                "The {experts} active experts of a token were measured as one dense MLP: "
+                "The active experts of a token ({experts}) were measured as one dense MLP: "
                 "a batch that spreads over more experts reads more weights.",
                 experts=model.moe.experts_per_token,
             )
         )
     if group.kind is LayerKind.MLA:
         notes.append(msg("Latent attention was measured without a fused kernel: an engine decodes faster."))
+    if group.sparse_index_bytes_per_token:
+        notes.append(msg("Sparse attention was measured as full attention, without its indexer."))
     if group.window_tokens is not None:
         notes.append(msg("The attention window of {tokens:tok} was not applied.", tokens=group.window_tokens))
     return tuple(notes)
