@@ -41,7 +41,7 @@ LADDERS: Mapping[str, Ladder] = MappingProxyType(
             prefill_tokens=(32, 128, 512),
             decode=((1, 256), (1, 1024), (8, 256), (8, 1024)),
             matmul_size=1024,
-            copy_bytes=128 * MIB,
+            copy_bytes=64 * MIB,
             kv_limit_bytes=GIB // 2,
         ),
     }
