@@ -102,7 +102,7 @@ def _language() -> None:
 
 
 def _model() -> None:
-    own = {state.OWN_PREFIX + row.id: row.name for row in resources.store().own_models()}
+    own = {state.OWN_PREFIX + row.entry_id: row.name for row in resources.store().own_models()}
     options = [*own, *sorted(catalogue.models(), key=str.lower)]
     choice("model", options, format_func=lambda code: own.get(code, str(code)))
     with st.popover(t("Use a config.json"), icon=":material/data_object:", width="stretch"):

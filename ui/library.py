@@ -27,13 +27,13 @@ def alternatives(asked: Asked) -> Mapping[str, str]:
         for what_if in resources.decision(asked).what_ifs
         if what_if.scenario is not None
     }
-    return levers | {SAVED + row.id: f"{row.name} (v{row.version})" for row in resources.store().scenarios()}
+    return levers | {SAVED + row.scenario_id: f"{row.name} (v{row.version})" for row in resources.store().scenarios()}
 
 
 def alternative(asked: Asked, code: str) -> Asked:
     """The second scenario behind a code of :func:`alternatives`."""
     if code.startswith(SAVED):
-        row = next(row for row in resources.store().scenarios() if row.id == code.removeprefix(SAVED))
+        row = next(row for row in resources.store().scenarios() if row.scenario_id == code.removeprefix(SAVED))
         return resources.ask(row.case)
     what_ifs = {what_if.lever: what_if for what_if in resources.decision(asked).what_ifs}
     scenario = what_ifs[code.removeprefix(LEVER)].scenario
@@ -68,10 +68,10 @@ def _list(saved: Sequence[ScenarioVersion]) -> None:
         ],
         key="scenario_table",
     )
-    names = {row.id: f"{row.name} (v{row.version})" for row in saved}
+    names = {row.scenario_id: f"{row.name} (v{row.version})" for row in saved}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = st.selectbox(t("Saved scenario"), list(names), key="scenario_chosen", format_func=lambda i: names[i])
-        case = next(row.case for row in saved if row.id == chosen)
+        case = next(row.case for row in saved if row.scenario_id == chosen)
         st.button(t("Load"), key="scenario_load", on_click=state.load, args=(case,))
 
 

@@ -60,7 +60,7 @@ class Desk:
             if now.done:
                 self.run, self.problem = None, now.error
                 if now.result is not None:
-                    self.store.add_probe(json.loads(result_line(now.result)))
+                    self.store.add_probe(json.loads(result_line(now.result)), measured_at=now.result.started_at)
             return now
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -22,6 +23,7 @@ from ui.measuring import Desk
 
 KEPT = 128
 """Answers kept for scenarios seen before (one is a few kilobytes)."""
+SAMPLES = Path(__file__).resolve().parent.parent / "data" / "samples"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,3 +113,14 @@ def decision(asked: Asked) -> Decision:
 def probe_desk() -> Desk:
     """The one place where a measurement of this server's GPU runs."""
     return Desk(store())
+
+
+@st.cache_data(show_spinner=False)
+def sample(name: str) -> bytes:
+    """A made-up sample file, to try a page with."""
+    return (SAMPLES / name).read_bytes()
+
+
+def runs_csv() -> bytes:
+    """Every stored run, for a spreadsheet."""
+    return store().export_csv("run")

@@ -17,6 +17,7 @@ from ui.text import t
 
 P = ParamSpec("P")
 LANGUAGE_KEY = "lang"
+PASTED = "config.json given by a user"
 SEEDED, PROBLEMS = "_seeded", "_link_problems"
 OWN_PREFIX = "own:"
 """Ids of models that the team added begin with this."""
@@ -138,23 +139,28 @@ def canonical(asked: Asked) -> dict[str, Any]:
 
 def add_own_model(name: str, config: Mapping[str, Any]) -> None:
     """Store a config.json model and make it the scenario's model. Call it from a callback."""
-    stored = resources.store().add_model(name=name, config=config)
-    st.session_state["model"] = OWN_PREFIX + stored.id
+    st.session_state["model"] = _own_id(name, config)
+
+
+def _own_id(name: str, config: Mapping[str, Any]) -> str:
+    stored = resources.store().add_model(name, {"config": dict(config)}, source=PASTED)
+    return OWN_PREFIX + stored.entry_id
 
 
 def _own_model_cases(model: Any) -> Mapping[str, Any]:
     if not str(model).startswith(OWN_PREFIX):
         return {}
-    return {
-        OWN_PREFIX + own.id: {"name": own.name, "config": dict(own.config)} for own in resources.store().own_models()
-    }
+    return {OWN_PREFIX + own.entry_id: {"name": own.name, **own.entry} for own in resources.store().own_models()}
 
 
 def _own_model_id(model: Any) -> str | None:
+    """The id of a config.json model that a loaded case brings along; stored if it is new here."""
     if not isinstance(model, Mapping):
         return None
-    stored = resources.store().add_model(name=str(model.get("name") or "own model"), config=model["config"])
-    return OWN_PREFIX + stored.id
+    for own in resources.store().own_models():
+        if own.entry.get("config") == model["config"]:
+            return OWN_PREFIX + own.entry_id
+    return _own_id(str(model.get("name") or "own model"), model["config"])
 
 
 def dark() -> bool:

@@ -1,0 +1,64 @@
+"""Benchmarks: upload what was measured, compare runs, and see how far the model is off."""
+
+import streamlit as st
+
+from ui import bench_view, charts, parts, resources, state, uploading
+from ui.story import words
+from ui.text import t
+
+asked = state.current()
+stored = resources.store().runs()
+names = {run.run_id: bench_view.label(run) for run in stored}
+wanted = [key for key in state.get("bench_chosen", list(names)[:6]) if key in names]
+chosen = [run for run in stored if run.run_id in wanted]
+
+parts.heading(t("Benchmarks"), words.describe(asked.scenario))
+parts.answer(
+    t(
+        "{number:count} load points are stored; {chosen:count} are compared with the model.",
+        number=len(stored),
+        chosen=len(chosen),
+    ),
+    bench_view.figures(asked, stored, chosen),
+    good=None if not stored else True,
+)
+st.subheader(t("Upload"), anchor=False)
+uploading.desk()
+
+if stored:
+    st.subheader(t("Compare"), anchor=False)
+    st.multiselect(
+        t("Runs"), list(names), wanted, key="bench_chosen", format_func=lambda key: names[key], max_selections=6
+    )
+    metric = st.segmented_control(
+        t("Metric"), words.METRICS, default="ttft", required=True, key="bench_metric", format_func=words.term_label,
+        persist_state="session",
+    )  # fmt: skip
+    parts.table(bench_view.rows([run.run for run in chosen]), key="bench_rows")
+    left, right = st.columns(2, gap="large")
+    with left:
+        figure = charts.compare_runs(
+            [names[run.run_id] for run in chosen], bench_view.bars(chosen, metric), metric, parts.tones()
+        )
+        parts.chart(figure, t("Chosen runs beside each other, one bar per percentile."), "bench_compare")
+    with right:
+        twin = next((found for run in chosen if (found := bench_view.like(asked, run.run))), None)
+        if twin is None:
+            st.info(t("No chosen run states its load and lengths, so there is no curve to lay under it."))
+        else:
+            sweep = resources.load_sweep(twin)
+            points = bench_view.points(chosen, metric, "P50", sweep.axis)
+            figure = charts.measured_over_model(sweep, points, metric, "P50", parts.tones())
+            parts.chart(
+                figure, t("Measured points over the model's P50 curve at the first run's lengths."), "bench_model"
+            )
+    parts.table(bench_view.errors(asked, chosen), key="bench_errors")
+    st.download_button(
+        t("All runs as CSV"), resources.runs_csv, "runs.csv", "text/csv", key="bench_csv", on_click="ignore"
+    )
+parts.notes(asked.notes)
+parts.computed(
+    [t("error = simulated / measured − 1; the run's own lengths and load on the deployment described at the side")],
+    [run.run.tool for run in chosen],
+)
+st.caption(words.versions())

@@ -1,0 +1,40 @@
+"""Review sheet: the one page that business, platform and security sign."""
+
+import streamlit as st
+
+from ui import filing, parts, resources, state
+from ui.glossary import OUTCOMES
+from ui.sheet import render_html, review_hash
+from ui.story import words
+from ui.story.words import Figure
+from ui.text import t
+
+asked = state.current()
+decision = resources.decision(asked)
+parts.heading(t("Review sheet"), words.describe(asked.scenario))
+
+chosen = filing.choose()
+with st.expander(t("Title, owners and what is real"), icon=":material/edit:", expanded=False):
+    filed = filing.form()
+review = filing.draft(asked, filed) if chosen == filing.DRAFT else filing.opened(chosen)
+parts.answer(
+    t(review.verdict.headline),
+    [
+        Figure(label=t("Decision"), value=t(OUTCOMES[review.verdict.outcome]), provenance="estimated"),
+        Figure(label=t("Status"), value=t(review.status.title), provenance="declared"),
+        Figure(label=t("Model version"), value=review.model_version, provenance="declared"),
+        Figure(label=t("Hash"), value=review_hash(review)[:12], provenance="declared"),
+    ],
+    good=None,
+)
+spoken = filing.language()
+filing.downloads(review, spoken)
+if chosen == filing.DRAFT:
+    st.button(
+        t("Save as snapshot"), key="sheet_save", type="primary", icon=":material/save:",
+        on_click=filing.save, args=(review, filed.title or words.describe(asked.scenario)),
+    )  # fmt: skip
+st.iframe(render_html(review, spoken), height=1180)
+parts.notes(asked.notes)
+parts.computed([t("A saved sheet keeps its numbers; it is not computed again when the model changes.")], [])
+st.caption(words.versions())

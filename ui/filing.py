@@ -1,0 +1,124 @@
+"""The review sheet's form and its saved snapshots."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import streamlit as st
+
+from calc import MODEL_VERSION
+from calc.cost import cost_of
+from ui import resources, state, text
+from ui.resources import Asked
+from ui.sheet import (
+    Filing,
+    Party,
+    Review,
+    build_review,
+    render_html,
+    render_markdown,
+    render_pdf,
+    review_from_json,
+    review_to_json,
+)
+from ui.text import t
+
+DRAFT = "draft"
+FORMATS: Mapping[str, tuple[str, str]] = {
+    "pdf": ("PDF", "application/pdf"),
+    "html": ("HTML", "text/html"),
+    "md": ("Markdown", "text/markdown"),
+}
+PARTIES = tuple(Party)
+
+
+def form() -> Filing:
+    """What people add to the numbers: title, owners, and which facts are real."""
+    left, right = st.columns(2, gap="large")
+    with left:
+        title = st.text_input(t("Title"), key="sheet_title", persist_state="session")
+        role = st.text_input(t("Author's role"), key="sheet_role", persist_state="session")
+        look_back = st.date_input(t("Look back on"), None, key="sheet_look_back", persist_state="session")
+    with right:
+        owners = {
+            party.value: st.text_input(label, key=f"sheet_owner_{party.value}", persist_state="session")
+            for party, label in zip(
+                PARTIES, (t("Business owner"), t("Platform owner"), t("Security owner")), strict=True
+            )
+        }
+    with st.container(horizontal=True):
+        real = [
+            st.checkbox(label, key=f"sheet_{key}", persist_state="session", help=help_text)
+            for key, label, help_text in (
+                ("requests", t("Real requests"), t("Lengths, arrivals and repetition come from your own traffic.")),
+                ("roles", t("Real permission roles"), t("Access was tried with the roles of production.")),
+                ("figures", t("Real operating figures"), t("Prices, targets and figures are your own.")),
+            )
+        ]
+    return Filing(
+        title=title, author_role=role, owners={key: name for key, name in owners.items() if name},
+        created_at=datetime.now(UTC).date().isoformat(), look_back_on=look_back.isoformat() if look_back else "",
+        real_requests=real[0], real_roles=real[1], real_figures=real[2],
+    )  # fmt: skip
+
+
+def draft(asked: Asked, filing: Filing) -> Review:
+    """The sheet of the scenario as it stands, with the uploaded runs of this model."""
+    scenario, latency = asked.scenario, resources.latency(asked)
+    runs = resources.store().runs(model=scenario.deployment.model.name)
+    cost = cost_of(scenario, latency)
+    return build_review(
+        scenario,
+        resources.memory(asked),
+        latency,
+        resources.decision(asked),
+        sweep=resources.load_sweep(asked),
+        runs=[stored.run for stored in runs],
+        cost_per_million_tokens=cost.per_million_output_tokens if cost else None,
+        filing=filing,
+        case=state.canonical(asked),
+    )
+
+
+def choose() -> str:
+    """Which sheet is shown: the draft, or a saved one."""
+    saved = {
+        row.review_id: f"{row.title or t('Review sheet')} · {row.saved_at[:16]}" for row in resources.store().reviews()
+    }
+    options = {DRAFT: t("Draft of the current scenario"), **saved}
+    return str(
+        st.selectbox(t("Sheet"), list(options), key="sheet_chosen", format_func=lambda code: options.get(code, code))
+    )
+
+
+def opened(review_id: str) -> Review:
+    """A saved sheet, with the numbers it was saved with."""
+    return review_from_json(json.dumps(dict(resources.store().review(review_id).snapshot)))
+
+
+def language() -> str:
+    """The sheet's language, whatever the screen speaks."""
+    return str(
+        st.segmented_control(
+            t("Language of the sheet"), list(text.LANGUAGES), default=text.current(), required=True,
+            key="sheet_language", format_func=lambda code: text.LANGUAGES[code], persist_state="session",
+        )
+    )  # fmt: skip
+
+
+def downloads(review: Review, spoken: str) -> None:
+    """One button per form of the file; each is made only when asked for."""
+    makers = {"pdf": render_pdf, "html": render_html, "md": render_markdown}
+    with st.container(horizontal=True):
+        for ending, (label, mime) in FORMATS.items():
+            st.download_button(
+                label, data=lambda make=makers[ending]: make(review, spoken), file_name=f"plimsoll-review.{ending}",
+                mime=mime, key=f"sheet_download_{ending}", on_click="ignore", icon=":material/download:",
+            )  # fmt: skip
+
+
+def save(review: Review, title: str) -> None:
+    """Freeze the sheet: reopening shows the same numbers, hash and model version."""
+    resources.store().save_review(title, json.loads(review_to_json(review)), model_version=MODEL_VERSION)
