@@ -1,0 +1,189 @@
+"""Results of one scenario → :class:`~ui.sheet.review.Review`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calc import MODEL_VERSION
+from calc.decision import Decision, WhatIf
+from calc.evidence import Evidence, Percentiles, Provenance
+from calc.latency import LatencyReport, LoadSweep
+from calc.memory import MemoryReport
+from calc.messages import Message, msg
+from calc.scenario import Scenario
+from data.records import BenchmarkRun
+from ui.sheet import numbers, proofs, statements
+from ui.sheet.numbers import figure
+from ui.sheet.review import Figure, Filing, LoadCurve, MemoryBar, Option, Proof, Review, State, Status, Verdict
+
+MAX_REASONS = 3
+"""A decision names at most three facts."""
+
+
+def build_review(
+    scenario: Scenario,
+    memory: MemoryReport,
+    latency: LatencyReport,
+    decision: Decision,
+    *,
+    sweep: LoadSweep | None = None,
+    evidence: Sequence[Evidence] = (),
+    runs: Sequence[BenchmarkRun] = (),
+    cost_per_million_tokens: float | None = None,
+    filing: Filing | None = None,
+    case: Mapping[str, Any] | None = None,
+) -> Review:
+    """The sheet's content. ``latency`` is at the planned load; ``evidence`` and ``runs`` are what was measured."""
+    filed = filing or Filing()
+    deployment = scenario.deployment
+    lever = _lever_title(decision)
+    proven = proofs.proofs(scenario, latency, evidence, runs, filed)
+    comparable = proofs.comparable_runs(runs, scenario, latency)
+    return Review(
+        filing=filed,
+        status=_status(filed, proven),
+        scenario_name=scenario.name,
+        model=deployment.model.name,
+        gpu=deployment.gpu.name,
+        gpu_count=deployment.gpu_count,
+        engine=f"{deployment.engine.id} {deployment.engine.version}",
+        model_version=MODEL_VERSION,
+        verdict=_verdict(decision, lever),
+        applies=statements.applies(scenario, latency),
+        boundaries=statements.boundaries(scenario, memory, latency, sweep),
+        numbers=numbers.number_rows(scenario, memory, latency, sweep, comparable, evidence, cost_per_million_tokens),
+        options=_options(scenario, memory, latency, decision, cost_per_million_tokens),
+        chosen_lever=decision.first_lever,
+        memory=_bar(memory),
+        curve=_curve(scenario, latency, sweep),
+        split_s=(latency.queue_s, latency.prefill_s, latency.decode_s, latency.network_s),
+        proofs=proven,
+        missing=decision.missing,
+        checks=statements.checks(deployment),
+        risks=statements.risks(decision, memory, latency, sweep),
+        steps=statements.steps(decision, lever, scenario.slo, filed),
+        case=case or {},
+    )
+
+
+def _lever_title(decision: Decision) -> Message | None:
+    return next((option.title for option in decision.what_ifs if option.lever == decision.first_lever), None)
+
+
+def _status(filing: Filing, proven: Sequence[Proof]) -> Status:
+    if not (filing.real_requests and filing.real_roles and filing.real_figures):
+        return Status.DEMONSTRATION
+    _, runtime, *_ = proven
+    return Status.FOR_REVIEW if runtime.state is State.VERIFIED else Status.DRAFT
+
+
+def _verdict(decision: Decision, lever: Message | None) -> Verdict:
+    return Verdict(
+        outcome=decision.outcome,
+        bottleneck=decision.bottleneck,
+        headline=decision.headline,
+        because=decision.because[:MAX_REASONS],
+        runner_up=decision.runner_up,
+        flips_when=decision.flips_when,
+        first_lever=lever,
+        legs_agree=decision.legs_agree,
+    )
+
+
+def _options(
+    scenario: Scenario, memory: MemoryReport, latency: LatencyReport, decision: Decision, unit_cost: float | None
+) -> tuple[Option, ...]:
+    as_is = _option("", msg("As it is"), scenario, memory, latency, unit_cost)
+    first = sorted(decision.what_ifs, key=lambda option: option.lever != decision.first_lever)
+    return (as_is, *(_what_if(option, scenario) for option in first if option.scenario is not None))
+
+
+def _what_if(option: WhatIf, scenario: Scenario) -> Option:
+    return _option(
+        option.lever,
+        option.title,
+        option.scenario or scenario,
+        option.memory,
+        option.latency,
+        option.cost_per_million_tokens,
+        option.meets_slo,
+    )
+
+
+def _option(
+    lever: str,
+    title: Message,
+    scenario: Scenario,
+    memory: MemoryReport | None,
+    latency: LatencyReport | None,
+    unit_cost: float | None,
+    meets_slo: bool | None = None,
+) -> Option:
+    peak_bytes = None if memory is None else memory.weights_bytes + memory.runtime_bytes + memory.kv_demand_bytes
+    if latency is not None and meets_slo is None:
+        meets_slo = numbers.meets_slo(scenario.slo, latency)
+    return Option(
+        lever=lever,
+        title=title,
+        hit_share=figure(scenario.workload.prefix_hit_share, "share", Provenance.DECLARED),
+        memory_peak=figure(peak_bytes, "bytes", Provenance.ESTIMATED),
+        memory_fits=None if memory is None else memory.fits and memory.kv_demand_bytes <= memory.kv_pool_bytes,
+        ttft_p99=_p99(None if latency is None else latency.ttft, "ms"),
+        e2e_p99=_p99(None if latency is None else latency.e2e, "s"),
+        unit_cost=figure(unit_cost, scenario.prices.currency, Provenance.ESTIMATED),
+        meets_slo=meets_slo,
+        unstable=latency is not None and latency.saturated,
+    )
+
+
+def _p99(latency: Percentiles | None, unit: str) -> Figure:
+    return figure(None if latency is None else latency.p99_s, unit, Provenance.SIMULATED, percentile="P99")
+
+
+def _bar(memory: MemoryReport) -> MemoryBar:
+    inside = 0 if not memory.graphs_in_budget else memory.graph_bytes
+    runtime_bytes = memory.activation_bytes + memory.non_torch_bytes + inside
+    used_bytes = memory.weights_bytes + runtime_bytes
+    over_bytes = max(memory.kv_demand_bytes - memory.kv_pool_bytes, 0)
+    if used_bytes > memory.budget_bytes:
+        over_bytes += used_bytes - memory.budget_bytes
+    return MemoryBar(
+        total_bytes=memory.total_bytes,
+        budget_bytes=memory.budget_bytes,
+        weights_bytes=memory.weights_bytes,
+        runtime_bytes=runtime_bytes,
+        demand_bytes=memory.kv_demand_bytes,
+        pool_bytes=memory.kv_pool_bytes,
+        outside_bytes=memory.graph_bytes - inside,
+        over_bytes=over_bytes,
+    )
+
+
+def _curve(scenario: Scenario, latency: LatencyReport, sweep: LoadSweep | None) -> LoadCurve | None:
+    if sweep is None or not sweep.reports:
+        return None
+    metric, slo_s = numbers.tightest_target(scenario.slo, latency)
+    series = [_series(report, metric) for report in sweep.reports]
+    return LoadCurve(
+        metric=metric,
+        axis=sweep.axis,
+        loads=sweep.loads,
+        p50_s=tuple(_finite(one.p50_s) for one in series),
+        p95_s=tuple(_finite(one.p95_s) for one in series),
+        p99_s=tuple(_finite(one.p99_s) for one in series),
+        saturated=tuple(report.saturated for report in sweep.reports),
+        slo_s=slo_s,
+        slo_percentile=numbers.percentile_name(scenario.slo.percentile_share),
+        operating_load=sweep.operating_load,
+        knee_load=sweep.knee_load,
+    )
+
+
+def _series(report: LatencyReport, metric: str) -> Percentiles:
+    return {"TTFT": report.ttft, "ITL": report.itl, "E2E": report.e2e}[metric]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,223 @@
+"""The numbers table: each figure with unit, percentile, provenance, source and date, against its target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from calc import MODEL_VERSION
+from calc.evidence import Evidence, Percentiles, Provenance
+from calc.latency import LatencyReport, LoadSweep
+from calc.memory import MemoryReport
+from calc.messages import msg
+from calc.scenario import Scenario
+from calc.workload import Slo
+from data.records import BenchmarkRun, LatencyStats
+from ui.sheet.review import Figure, NumberRow
+
+SHOWN = (("P50", 0.5), ("P95", 0.95), ("P99", 0.99))
+P90 = ("P90", 0.9)
+"""Shown too when the targets hold at P90."""
+PERCENT = 100
+SOURCE = f"Plimsoll {MODEL_VERSION}"
+
+
+def percentile_name(share: float) -> str:
+    """``P95`` for 0.95."""
+    return f"P{share * PERCENT:.3g}"
+
+
+def figure(
+    value: float | None,
+    unit: str,
+    provenance: Provenance,
+    *,
+    percentile: str = "",
+    source: str = SOURCE,
+    date: str = "",
+) -> Figure:
+    """A figure; one that has no finite value is missing, whatever it would have been."""
+    known = value is not None and math.isfinite(value)
+    return Figure(
+        value=value if known else None,
+        unit=unit,
+        percentile=percentile,
+        provenance=provenance if known else Provenance.MISSING,
+        source=source if known else "",
+        date=date if known else "",
+    )
+
+
+def tightest_target(slo: Slo, latency: LatencyReport) -> tuple[str, float | None]:
+    """The metric that uses most of its target at the planned load, and that target; TTFT when none is set."""
+    at = slo.percentile_share
+    used = [
+        ((value.at(at) or 0.0) / target, name, target)
+        for name, value, target in _targets(slo, latency)
+        if target is not None
+    ]
+    return max(used)[1:] if used else ("TTFT", None)
+
+
+def meets_slo(slo: Slo, latency: LatencyReport) -> bool | None:
+    """Whether each target holds at its percentile; ``None`` without a target or without the percentile."""
+    judged = [
+        (value.at(slo.percentile_share), target) for _, value, target in _targets(slo, latency) if target is not None
+    ]
+    if not judged or any(value is None for value, _ in judged):
+        return None
+    return not latency.saturated and all(value is not None and value <= target for value, target in judged)
+
+
+def _targets(slo: Slo, latency: LatencyReport) -> tuple[tuple[str, Percentiles, float | None], ...]:
+    return (
+        ("TTFT", latency.ttft, slo.ttft_s),
+        ("ITL", latency.itl, slo.itl_s),
+        ("E2E", latency.e2e, slo.e2e_s),
+    )
+
+
+def number_rows(
+    scenario: Scenario,
+    memory: MemoryReport,
+    latency: LatencyReport,
+    sweep: LoadSweep | None,
+    runs: Sequence[BenchmarkRun],
+    evidence: Sequence[Evidence],
+    cost_per_million_tokens: float | None,
+) -> tuple[NumberRow, ...]:
+    """Memory first, then latency, load, cache and cost."""
+    return (
+        *_memory_rows(scenario, memory),
+        *_latency_rows(scenario.slo, latency, runs),
+        *_load_rows(latency, sweep),
+        *_cache_rows(scenario, latency, evidence),
+        NumberRow(
+            key="cost",
+            label=msg("Cost per million tokens"),
+            figures=(figure(cost_per_million_tokens, scenario.prices.currency, Provenance.ESTIMATED),),
+        ),
+    )
+
+
+def _memory_rows(scenario: Scenario, memory: MemoryReport) -> Iterator[NumberRow]:
+    known = Provenance.DECLARED if memory.weights_declared else Provenance.ESTIMATED
+    given = scenario.deployment.kv_pool_bytes_per_gpu is not None or scenario.deployment.kv_tokens is not None
+    pool = Provenance.DECLARED if given else Provenance.ESTIMATED
+    yield NumberRow(
+        key="weights", label=msg("Weights, per GPU"), figures=(figure(memory.weights_bytes, "bytes", known),)
+    )
+    yield NumberRow(
+        key="kv_per_request",
+        label=msg("KV per request, per GPU"),
+        figures=(figure(memory.kv_per_request_bytes, "MiB", Provenance.ESTIMATED),),
+    )
+    yield NumberRow(
+        key="kv_pool", label=msg("KV pool, per GPU"), figures=(figure(memory.kv_pool_bytes, "bytes", pool),)
+    )
+    if not given:
+        yield NumberRow(
+            key="kv_pool_band",
+            label=msg("KV pool, 80 % band"),
+            figures=tuple(
+                figure(edge, "bytes", pool, percentile=name)
+                for name, edge in zip(("P10", "P90"), memory.kv_pool_band_bytes, strict=True)
+            ),
+        )
+    yield NumberRow(
+        key="kv_demand",
+        label=msg("KV demand, per GPU"),
+        figures=(figure(memory.kv_demand_bytes, "bytes", Provenance.SIMULATED),),
+        target=figure(memory.kv_pool_bytes, "bytes", pool),
+        passes=memory.fits and memory.kv_demand_bytes <= memory.kv_pool_bytes,
+    )
+    yield NumberRow(
+        key="max_concurrency",
+        label=msg("Max concurrency, {longest:tok} each", longest=memory.max_model_len_tokens),
+        figures=(figure(memory.max_concurrency, "number", pool),),
+    )
+
+
+def _latency_rows(slo: Slo, latency: LatencyReport, runs: Sequence[BenchmarkRun]) -> Iterator[NumberRow]:
+    newest = max(runs, key=lambda run: run.date or "", default=None)
+    for name, value, target_s in _targets(slo, latency):
+        unit = "s" if name == "E2E" else "ms"
+        measured = () if newest is None else _measured(name, unit, newest)
+        judged = next((one.value for one in measured if one.percentile == percentile_name(slo.percentile_share)), None)
+        reached = judged if isinstance(judged, float | int) else value.at(slo.percentile_share)
+        yield NumberRow(
+            key=name.lower(),
+            label=msg("{metric}", metric=name),
+            figures=tuple(
+                figure(value.at(share), unit, Provenance.SIMULATED, percentile=label)
+                for label, share in _shown(slo.percentile_share)
+            ),
+            measured=measured,
+            target=None
+            if target_s is None
+            else figure(target_s, unit, Provenance.DECLARED, percentile=percentile_name(slo.percentile_share)),
+            passes=None if target_s is None or reached is None else reached <= target_s and not latency.saturated,
+            unstable=latency.saturated,
+        )
+
+
+def _shown(slo_share: float) -> list[tuple[str, float]]:
+    return sorted({*SHOWN, P90} if slo_share == P90[1] else SHOWN, key=lambda one: one[1])
+
+
+def _measured(name: str, unit: str, run: BenchmarkRun) -> tuple[Figure, ...]:
+    stats = {"TTFT": run.ttft, "ITL": run.itl, "E2E": run.e2e}[name] or LatencyStats()
+    values = (("P50", stats.p50_s), ("P90", stats.p90_s), ("P95", stats.p95_s), ("P99", stats.p99_s))
+    return tuple(
+        figure(value, unit, Provenance.MEASURED, percentile=name, source=run.tool, date=run.date or "")
+        for name, value in values
+        if value is not None
+    )
+
+
+def _load_rows(latency: LatencyReport, sweep: LoadSweep | None) -> Iterator[NumberRow]:
+    knee = None if sweep is None else sweep.knee_load
+    unit = "requests/s" if sweep is None or sweep.axis == "rate" else "count"
+    planned = None if sweep is None else sweep.operating_load
+    yield NumberRow(
+        key="knee",
+        label=msg("Highest load within SLO"),
+        figures=(figure(knee, unit, Provenance.SIMULATED),),
+        target=figure(planned, unit, Provenance.DECLARED) if planned is not None else None,
+        at_least=True,
+        passes=None if knee is None or planned is None else knee >= planned,
+    )
+    yield NumberRow(
+        key="attainment",
+        label=msg("Requests within SLO"),
+        figures=(figure(latency.slo_attainment_share, "share", Provenance.SIMULATED),),
+    )
+
+
+def _cache_rows(scenario: Scenario, latency: LatencyReport, evidence: Sequence[Evidence]) -> Iterator[NumberRow]:
+    yield NumberRow(
+        key="hit_rate",
+        label=msg("Hit rate"),
+        figures=(figure(scenario.workload.prefix_hit_share, "share", Provenance.DECLARED),),
+        measured=_read("hit_rate_share", evidence),
+    )
+    yield NumberRow(
+        key="kv_usage",
+        label=msg("Highest KV usage"),
+        figures=(figure(latency.kv_usage_max_share, "share", Provenance.SIMULATED),),
+        measured=_read("kv_usage_max_share", evidence),
+    )
+    yield NumberRow(
+        key="preempted",
+        label=msg("Preemptions per request"),
+        figures=(figure(latency.preempted_share, "share", Provenance.SIMULATED),),
+        measured=_read("preempted_share", evidence),
+    )
+
+
+def _read(metric: str, evidence: Sequence[Evidence]) -> tuple[Figure, ...]:
+    return tuple(
+        figure(one.value, "share", Provenance.MEASURED, source=one.source, date=one.date)
+        for one in evidence
+        if one.metric == metric and one.provenance is Provenance.MEASURED and isinstance(one.value, float | int)
+    )[:1]

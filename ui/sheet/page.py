@@ -1,0 +1,248 @@
+"""A review put into words: every string of the sheet, once, for PDF, HTML and Markdown alike.
+
+Renderers only lay out; they neither format a number nor choose a word. So the three always agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from calc.messages import Message, msg
+from ui.glossary import BOUNDS, OUTCOMES, PROVENANCE
+from ui.palette import PROVENANCE_COLOURS
+from ui.sheet import tables
+from ui.sheet.codec import SHORT_HASH, review_hash
+from ui.sheet.plain import plain
+from ui.sheet.review import Filing, Party, Review, Status
+from ui.sheet.svg import load_svg, memory_svg
+from ui.sheet.tables import PARTIES, Table, say
+from ui.text import current, speaking, t
+
+NAME_LIMIT = 72
+"""Longest name printed whole; longer ones are cut with an ellipsis."""
+
+STATUS: Mapping[Status, Message] = MappingProxyType(
+    {
+        Status.DEMONSTRATION: msg("Demonstration only"),
+        Status.DRAFT: msg("Draft"),
+        Status.FOR_REVIEW: msg("For review"),
+    }
+)
+
+GROUPS: Mapping[str, Message] = MappingProxyType(
+    {
+        "logs": msg("Logs"),
+        "metrics": msg("Metrics"),
+        "configuration": msg("Configuration"),
+        "owners": msg("Owners"),
+    }
+)
+
+CONFIRMS: Mapping[Party, Message] = MappingProxyType(
+    {
+        Party.BUSINESS: msg(
+            "SLO, cost and boundaries; affected applications, teams and data; result and pace of extension"
+        ),
+        Party.PLATFORM: msg("Capacity, monitoring, logs and rollback are ready; who watches capacity, cost, stability"),
+        Party.SECURITY: msg(
+            "Permissions and audit; data in the cache, tenants kept apart, offloaded KV and its retention"
+        ),
+    }
+)
+"""What each party answers for with its signature."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelled:
+    """A short label and the text that belongs to it."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A heading over a list of sentences."""
+
+    heading: str
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """One field to sign."""
+
+    party: str
+    confirms: str
+    choices: tuple[str, ...]
+    condition: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """A picture, its heading and the sentence under it."""
+
+    heading: str
+    svg: str
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """All words of one sheet in one language, in reading order."""
+
+    language: str
+    kicker: str
+    title: str
+    subtitle: str
+    status: str
+    status_code: str
+    demonstration: str
+    """What is missing for more than a demonstration; empty when nothing is."""
+    facts: tuple[Labelled, ...]
+    verdict_label: str
+    verdict: str
+    headline: str
+    because: tuple[str, ...]
+    asides: tuple[Labelled, ...]
+    applies: Section
+    boundaries: Section
+    memory: Chart
+    load: Chart
+    latency: Table
+    numbers: Table
+    options: Table
+    proofs: Table
+    missing: Section
+    checks_heading: str
+    checks: tuple[Labelled, ...]
+    risks: Section
+    steps: Table
+    signs_heading: str
+    signs: tuple[Sign, ...]
+    legend: tuple[Labelled, ...]
+    """Provenance words with their colour as label."""
+    footer: str
+    notes: tuple[str, ...] = ()
+    """What a renderer had to change: signs the font lacks, text that was cut."""
+
+
+def compose(review: Review, language: str) -> Page:
+    """The words of ``review`` in ``language``, whatever the screen speaks."""
+    with speaking(language):
+        return _compose(review)
+
+
+def _compose(review: Review) -> Page:
+    filing = review.filing
+    return Page(
+        language=current().replace("_", "-"),
+        kicker=t("Review of an LLM inference deployment"),
+        title=plain(filing.title or review.scenario_name or review.model, NAME_LIMIT),
+        subtitle=" · ".join(_deployment(review)),
+        status=t(STATUS[review.status]),
+        status_code=review.status,
+        demonstration=_demonstration(filing),
+        facts=_facts(review),
+        verdict_label=t("Decision"),
+        verdict=t(OUTCOMES[review.verdict.outcome]),
+        headline=say(review.verdict.headline),
+        because=tuple(say(reason) for reason in review.verdict.because),
+        asides=_asides(review),
+        applies=Section(heading=t("Where it applies"), items=tuple(say(line) for line in review.applies)),
+        boundaries=Section(heading=t("Where it does not apply"), items=tuple(say(line) for line in review.boundaries)),
+        memory=Chart(heading=t("Memory of one GPU"), svg=memory_svg(review.memory), caption=""),
+        load=Chart(heading=t("Latency over load"), svg=load_svg(review.curve), caption=_split(review)),
+        latency=tables.latency_table(review.numbers),
+        numbers=tables.numbers_table(review.numbers),
+        options=tables.options_table(review.options, review.chosen_lever),
+        proofs=tables.proofs_table(review.proofs),
+        missing=Section(heading=t("Missing"), items=tuple(say(gap) for gap in review.missing)),
+        checks_heading=t("To verify by hand"),
+        checks=tuple(Labelled(label=t(GROUPS[one.group]), text=say(one.text)) for one in review.checks),
+        risks=Section(heading=t("Risks"), items=tuple(say(risk) for risk in review.risks)),
+        steps=tables.steps_table(review.steps),
+        signs_heading=t("Sign-off"),
+        signs=tuple(_sign(party, filing) for party in Party),
+        legend=tuple(
+            Labelled(label=colour, text=t(PROVENANCE[provenance])) for provenance, colour in PROVENANCE_COLOURS.items()
+        ),
+        footer=_footer(review),
+    )
+
+
+def _deployment(review: Review) -> tuple[str, ...]:
+    gpus = t("{gpu} × {number:count}", gpu=review.gpu, number=review.gpu_count)
+    return plain(review.model, NAME_LIMIT), plain(gpus, NAME_LIMIT), plain(review.engine, NAME_LIMIT)
+
+
+def _demonstration(filing: Filing) -> str:
+    lacking = [
+        t(words)
+        for words, there in (
+            (msg("real requests"), filing.real_requests),
+            (msg("real permission roles"), filing.real_roles),
+            (msg("real operating figures"), filing.real_figures),
+        )
+        if not there
+    ]
+    return t("Missing for a review: {lacking}", lacking=t(", ").join(lacking)) if lacking else ""
+
+
+def _facts(review: Review) -> tuple[Labelled, ...]:
+    filing = review.filing
+    return (
+        Labelled(label=t("Sheet"), text=review_hash(review)[:SHORT_HASH]),
+        Labelled(label=t("Date"), text=plain(filing.created_at, 10) or t("not dated")),
+        Labelled(label=t("Author"), text=plain(filing.author_role, 40) or t("not named")),
+    )
+
+
+def _asides(review: Review) -> tuple[Labelled, ...]:
+    verdict = review.verdict
+    runner_up = t(OUTCOMES[verdict.runner_up]) if verdict.runner_up else t("none")
+    pairs = [
+        (t("First lever"), say(verdict.first_lever) if verdict.first_lever else t("none")),
+        (t("Runner-up"), runner_up),
+        (t("It flips when"), say(verdict.flips_when) if verdict.flips_when else t("no flip was found")),
+        (t("What binds"), t(BOUNDS.get(verdict.bottleneck, BOUNDS["unknown"]))),
+    ]
+    if not verdict.legs_agree:
+        pairs.append((t("Note"), t("conditions and what-ifs point to different answers")))
+    return tuple(Labelled(label=label, text=text) for label, text in pairs)
+
+
+def _split(review: Review) -> str:
+    queue, prefill, decode, network = review.split_s
+    return t(
+        "Mean E2E {total:s} = queue {queue:s} + prefill {prefill:s} + decode {decode:s} + network {network:s}",
+        total=sum(review.split_s),
+        queue=queue,
+        prefill=prefill,
+        decode=decode,
+        network=network,
+    )
+
+
+def _sign(party: Party, filing: Filing) -> Sign:
+    name = plain(filing.owners.get(party, ""), NAME_LIMIT)
+    return Sign(
+        party=t(PARTIES[party]),
+        confirms=t(CONFIRMS[party]),
+        choices=(t("agree"), t("with conditions"), t("reject")),
+        condition=t("Condition"),
+        name=t("{name}, date", name=name) if name else t("Name, date"),
+    )
+
+
+def _footer(review: Review) -> str:
+    ids = ", ".join(plain(one, SHORT_HASH) for one in review.filing.snapshot_ids[:4])
+    parts = [
+        t("Plimsoll, calculation {version}", version=review.model_version),
+        t("sheet {hash}", hash=review_hash(review)[:SHORT_HASH]),
+        t("rests on {ids}", ids=ids) if ids else t("no upload or measurement is attached"),
+    ]
+    return " · ".join(parts)

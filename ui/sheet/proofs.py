@@ -1,0 +1,191 @@
+"""The four kinds of evidence and how far each carries on the day of the sheet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import date
+
+from calc.deployment import Deployment
+from calc.evidence import Evidence, Percentiles, Provenance
+from calc.latency import LatencyReport
+from calc.messages import Message, msg
+from calc.scenario import Scenario
+from calc.workload import Closed, Slo
+from data.records import BenchmarkRun
+from ui.sheet.review import Filing, Kind, Party, Proof, State
+
+STALE_AFTER_DAYS = 30
+"""Older measurements describe another version of the service."""
+SAME_LOAD_SHARE = 0.1
+"""A run within 10 % of the planned load is compared with the prediction."""
+RUNTIME_METRICS = ("ttft", "itl", "kv_usage", "preempt", "hit_rate", "waiting", "queue")
+"""Beginnings of metric names that say how the service runs."""
+RUNTIME_ENOUGH = 3
+"""Different runtime metrics that make the picture complete: latency, cache and queue."""
+
+
+def iso_day(text: str | None) -> date | None:
+    """The day of an ISO date or time; ``None`` when it is none."""
+    try:
+        return date.fromisoformat((text or "")[:10])
+    except ValueError:
+        return None
+
+
+def is_stale(day: str | None, today: str) -> bool:
+    """True when ``day`` is more than 30 days before ``today``; an unknown day is not called stale."""
+    then, now = iso_day(day), iso_day(today)
+    return then is not None and now is not None and (now - then).days > STALE_AFTER_DAYS
+
+
+def comparable_runs(
+    runs: Sequence[BenchmarkRun], scenario: Scenario, latency: LatencyReport
+) -> tuple[BenchmarkRun, ...]:
+    """Runs of the same model, GPU count and engine at the planned load; only these stand beside a prediction."""
+    return tuple(
+        run for run in runs if _same_deployment(run, scenario.deployment) and _same_load(run, scenario, latency)
+    )
+
+
+def _same_deployment(run: BenchmarkRun, deployment: Deployment) -> bool:
+    same_model = run.model is not None and _base_name(run.model) == _base_name(deployment.model.name)
+    same_engine = run.backend is None or deployment.engine.id in run.backend.lower()
+    return same_model and same_engine and run.gpu_count in (None, deployment.gpu_count)
+
+
+def _base_name(model: str) -> str:
+    return model.rstrip("/").rsplit("/", 1)[-1].lower()
+
+
+def _same_load(run: BenchmarkRun, scenario: Scenario, latency: LatencyReport) -> bool:
+    planned: float = latency.offered_rate_per_s or latency.request_rate_per_s
+    ran: float | None = run.request_rate_per_s
+    if isinstance(scenario.workload.arrivals, Closed):
+        planned, ran = scenario.workload.arrivals.concurrency, run.max_concurrency
+    return ran is not None and math.isclose(ran, planned, rel_tol=SAME_LOAD_SHARE)
+
+
+def proofs(
+    scenario: Scenario,
+    latency: LatencyReport,
+    evidence: Sequence[Evidence],
+    runs: Sequence[BenchmarkRun],
+    filing: Filing,
+) -> tuple[Proof, ...]:
+    """Configuration, runtime, responsibility and retrospective, always all four."""
+    return (
+        _configuration(scenario.deployment, evidence, filing),
+        _runtime(scenario, evidence, runs, filing),
+        _responsibility(filing),
+        _retrospective(scenario, latency, runs, filing),
+    )
+
+
+def _measured(evidence: Sequence[Evidence]) -> list[Evidence]:
+    return [one for one in evidence if one.provenance is Provenance.MEASURED and one.value is not None]
+
+
+def _configuration(deployment: Deployment, evidence: Sequence[Evidence], filing: Filing) -> Proof:
+    seen = [one for one in _measured(evidence) if one.metric in ("kv_tokens", "max_num_seqs", "kv_pool_bytes")]
+    logged = bool(seen) or deployment.kv_tokens is not None
+    newest = max((one.date for one in seen), default="")
+    state = State.VERIFIED if logged else State.PARTIAL
+    return Proof(
+        kind=Kind.CONFIGURATION,
+        state=State.STALE if is_stale(newest, filing.created_at) else state,
+        says=msg(
+            "{engine} {version}, memory fraction {fraction:pct}, block {block:tok}, KV {dtype}, prefix cache {caching}",
+            engine=deployment.engine.id,
+            version=deployment.engine.version,
+            fraction=deployment.memory_fraction or deployment.engine.memory_fraction,
+            block=deployment.block_size_tokens or deployment.engine.block_size_tokens,
+            dtype=deployment.kv_dtype or deployment.model.kv_dtype,
+            caching=_switch(deployment),
+        ),
+        check=msg("Start-up log; flags, routing and template hash under version control"),
+        owner=(Party.PLATFORM,),
+        date=newest,
+    )
+
+
+def _switch(deployment: Deployment) -> Message:
+    on = deployment.engine.prefix_caching if deployment.prefix_caching is None else deployment.prefix_caching
+    return msg("on") if on else msg("off")
+
+
+def _runtime(scenario: Scenario, evidence: Sequence[Evidence], runs: Sequence[BenchmarkRun], filing: Filing) -> Proof:
+    own = [run for run in runs if _same_deployment(run, scenario.deployment)]
+    seen = [one for one in _measured(evidence) if one.metric.startswith(RUNTIME_METRICS)]
+    days = [day for day in (*(run.date for run in own), *(one.date for one in seen)) if iso_day(day)]
+    newest = max((str(day) for day in days), default="")[:10]
+    return Proof(
+        kind=Kind.RUNTIME,
+        state=_runtime_state(own, seen, newest, filing.created_at),
+        says=msg(
+            "Benchmark runs of this deployment: {runs:count}; metrics read from the service: {metrics:count}",
+            runs=len(own),
+            metrics=len(seen),
+        )
+        if own or seen
+        else msg("No benchmark run and no metric of this deployment"),
+        check=msg("One window of hits, KV usage, waiting, TTFT, ITL; TTFT of a repeated prompt"),
+        owner=(Party.PLATFORM,),
+        date=newest,
+    )
+
+
+def _runtime_state(own: Sequence[BenchmarkRun], seen: Sequence[Evidence], newest: str, today: str) -> State:
+    if not own and not seen:
+        return State.MISSING
+    if is_stale(newest, today):
+        return State.STALE
+    complete = bool(own) or len({one.metric for one in seen}) >= RUNTIME_ENOUGH
+    return State.VERIFIED if complete and newest else State.PARTIAL
+
+
+def _responsibility(filing: Filing) -> Proof:
+    named = [party for party in Party if filing.owners.get(party)]
+    return Proof(
+        kind=Kind.RESPONSIBILITY,
+        state=State.VERIFIED if len(named) == len(Party) else State.PARTIAL if named else State.MISSING,
+        says=msg("{named:count} of {all:count} owners named", named=len(named), all=len(Party)),
+        check=msg("SLO, template, model version, quota, on-call; supplier, budget, delivery"),
+        owner=(Party.BUSINESS, Party.PLATFORM),
+    )
+
+
+def _retrospective(scenario: Scenario, latency: LatencyReport, runs: Sequence[BenchmarkRun], filing: Filing) -> Proof:
+    error = prediction_error(scenario.slo, latency, comparable_runs(runs, scenario, latency))
+    if error is not None:
+        state, says = State.VERIFIED, error
+    elif filing.look_back_on:
+        state, says = State.PARTIAL, msg("Prediction and operation will be compared on {day}", day=filing.look_back_on)
+    else:
+        state, says = State.MISSING, msg("No date is set to compare prediction and operation")
+    return Proof(
+        kind=Kind.RETROSPECTIVE,
+        state=state,
+        says=says,
+        check=msg("In 2-4 weeks: prediction and operation, incidents, rollbacks, flip condition"),
+        owner=tuple(Party),
+    )
+
+
+def prediction_error(slo: Slo, latency: LatencyReport, runs: Sequence[BenchmarkRun]) -> Message | None:
+    """How far the prediction was from the newest comparable run, at the percentile of the SLO."""
+    for run in sorted(runs, key=lambda one: one.date or "", reverse=True):
+        for name, predicted, stats in (("TTFT", latency.ttft, run.ttft), ("ITL", latency.itl, run.itl)):
+            if stats is None:
+                continue
+            measured = Percentiles(p50_s=stats.p50_s, p90_s=stats.p90_s, p95_s=stats.p95_s, p99_s=stats.p99_s)
+            truth, guess = measured.at(slo.percentile_share), predicted.at(slo.percentile_share)
+            if truth and guess is not None:
+                return msg(
+                    "{metric} P{percentile:.0f}: predicted {error:+.0f} % from the measured {truth:ms}",
+                    metric=name,
+                    percentile=slo.percentile_share * 100,
+                    error=(guess / truth - 1) * 100,
+                    truth=truth,
+                )
+    return None
