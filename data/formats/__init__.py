@@ -8,11 +8,25 @@ from dataclasses import dataclass
 from calc.errors import UnreadableFile
 from calc.messages import msg
 from data.formats import vllm_serve
+from data.formats.columns import ColumnGuess, guesses
 from data.formats.document import Document, open_document
+from data.formats.fields import FIELD_CHOICES, FieldChoice
+from data.formats.generic_csv import read_table
 from data.formats.record import records, to_record
+from data.formats.table import find_table
 from data.records import ReadResult
 
-__all__ = ["READERS", "Reader", "read", "records", "to_record"]
+__all__ = [
+    "FIELD_CHOICES",
+    "READERS",
+    "ColumnGuess",
+    "FieldChoice",
+    "Reader",
+    "propose_columns",
+    "read",
+    "records",
+    "to_record",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,17 +43,41 @@ READERS: tuple[Reader, ...] = (
 )
 """Tools with a signature of their own, most specific first; the generic table is tried last."""
 
+TABLE_TITLE = "a table with a header (CSV, tab, semicolon)"
+
 
 def read(content: bytes, name: str, columns: Mapping[str, str] | None = None) -> ReadResult:
-    """Read a result file of any known tool. The content decides which tool wrote it, never the name."""
+    """Read a result file of any known tool. The content decides which tool wrote it, never the name.
+
+    ``columns`` corrects what the headers of a hand-made table seem to mean: header → ``ttft.p99:ms``, ``ignore`` …
+    """
     document = open_document(content, name)
     for reader in READERS:
-        if reader.looks_like(document):
+        if columns is None and reader.looks_like(document):
             return reader.read(document)
-    raise UnreadableFile(
+    table = None if document.values else find_table(document.text, name)
+    if table is None:
+        raise _unknown(name)
+    return read_table(document, table, columns)
+
+
+def propose_columns(content: bytes, name: str) -> tuple[ColumnGuess, ...]:
+    """What each column of a hand-made table seems to mean; empty for a tool's own format, where nothing is to ask."""
+    document = open_document(content, name)
+    if document.values or any(reader.looks_like(document) for reader in READERS):
+        return ()
+    table = find_table(document.text, name)
+    if table is None:
+        raise _unknown(name)
+    return guesses(table)
+
+
+def _unknown(name: str) -> UnreadableFile:
+    return UnreadableFile(
         msg(
-            "{file}: expected one of {formats}; this file has none of their keys. Give the tool's own result file.",
+            "{file}: expected {formats}; the content is none of them. Give the tool's own result file, or a table "
+            "whose header names a latency or a throughput.",
             file=name,
-            formats="; ".join(reader.title for reader in READERS),
+            formats="; ".join((*(reader.title for reader in READERS), TABLE_TITLE)),
         )
     )

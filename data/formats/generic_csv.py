@@ -1,0 +1,131 @@
+"""Somebody's own table of results: any separator, English, Chinese or German headers, one load point a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calc.messages import msg
+from data.formats.cells import Cells, read_cells
+from data.formats.columns import Column, resolve_columns
+from data.formats.document import Document
+from data.formats.fields import FIELDS, IGNORE
+from data.formats.judge import HAND_MADE
+from data.formats.per_request import is_per_request, one_run
+from data.formats.result import finish
+from data.formats.row_checks import LATENCIES, RefusedRow, check_row
+from data.formats.table import Row, Table
+from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
+
+FORMAT = "generic_csv"
+_KEPT_STATISTICS = ("mean", "p50", "p90", "p95", "p99", "std")
+_COUNTS = (
+    "gpu_count",
+    "max_concurrency",
+    "num_prompts",
+    "completed",
+    "failed",
+    "input_tokens_total",
+    "output_tokens_total",
+)
+_RECORD_FIELDS = frozenset(BenchmarkRun.__dataclass_fields__)
+
+
+def read_table(document: Document, table: Table, corrections: Mapping[str, str] | None = None) -> ReadResult:
+    """Every row as a load point; a table of single requests as one."""
+    columns, problems = _used(resolve_columns(table, corrections), table)
+    problems = [*document.problems, *problems]
+    rows: list[tuple[Row, Cells]] = []
+    for row in table.rows:
+        try:
+            rows.append((row, read_cells(row, columns, len(table.headers))))
+        except RefusedRow as refused:
+            problems.append(RowProblem(line=row.line, reason=refused.reason))
+    notes = _notes(columns, [cells for _, cells in rows])
+    if is_per_request(columns):
+        runs = one_run([cells for _, cells in rows])
+        return finish(document, FORMAT, runs, problems, (*notes, "per_request_file"))
+    return finish(document, FORMAT, _runs(rows, columns, problems), problems, notes)
+
+
+def _runs(
+    rows: Sequence[tuple[Row, Cells]], columns: Sequence[Column], problems: list[RowProblem]
+) -> list[BenchmarkRun]:
+    nominal = any(column.nominal for column in columns)
+    runs: list[BenchmarkRun] = []
+    for row, cells in rows:
+        try:
+            run = _run(row, cells, nominal)
+            check_row(run)
+            runs.append(run)
+        except RefusedRow as refused:
+            problems.append(RowProblem(line=row.line, reason=refused.reason))
+    return runs
+
+
+def _used(columns: Sequence[Column], table: Table) -> tuple[tuple[Column, ...], list[RowProblem]]:
+    """Columns that carry something; of two with the same meaning the first, and the other is named."""
+    used: dict[tuple[str, str | None], Column] = {}
+    problems: list[RowProblem] = []
+    for column in columns:
+        key = (column.meaning.code, column.meaning.statistic)
+        if column.meaning.code == IGNORE:
+            continue
+        if key in used:
+            reason = msg(
+                "column {header} means the same as {first} and was not used: say which one counts.",
+                header=column.header,
+                first=used[key].header,
+            )
+            problems.append(RowProblem(line=table.header_line, reason=reason))
+        else:
+            used[key] = column
+    return tuple(used.values()), problems
+
+
+def _run(row: Row, cells: Cells, nominal: bool) -> BenchmarkRun:
+    values: dict[str, Any] = {name: text for name, text in cells.texts.items() if name in _RECORD_FIELDS}
+    values |= {name: _stats(cells, name) for name in LATENCIES}
+    extra: dict[str, float | str] = {}
+    for (code, statistic), value in cells.values.items():
+        target = FIELDS[code].target
+        if code in LATENCIES and statistic in _KEPT_STATISTICS:
+            continue
+        if code in ("input_tokens", "output_tokens"):
+            target = f"{target}_{statistic}"
+        elif code in LATENCIES:
+            target = f"{target}_{statistic}_s"
+        (values if target in _RECORD_FIELDS else extra)[target] = round(value) if target in _COUNTS else value
+    if "error_share" in extra:
+        values.setdefault("success_share", 1 - float(extra.pop("error_share")))
+    if "failed_point" in cells.flags:
+        extra["failed_point"] = "yes"
+    return BenchmarkRun(
+        tool=HAND_MADE,
+        **values,
+        request_rate_is_infinite=cells.infinite_rate,
+        extra=extra,
+        line=row.line,
+        flags=_flags(cells, nominal),
+    )
+
+
+def _stats(cells: Cells, name: str) -> LatencyStats | None:
+    known = {f"{s}_s": cells.values[name, s] for s in _KEPT_STATISTICS if (name, s) in cells.values}
+    return LatencyStats(**known) if known else None
+
+
+def _flags(cells: Cells, nominal: bool) -> tuple[str, ...]:
+    declared = sorted(cells.flags - {"failed_point"})
+    return (*declared, "lengths_nominal") if nominal else tuple(declared)
+
+
+def _notes(columns: Sequence[Column], rows: Sequence[Cells]) -> tuple[str, ...]:
+    notes = {note for cells in rows for note in cells.notes}
+    if any(column.decimal_comma for column in columns):
+        notes.add("decimal_comma")
+    if any(column.assumed for column in columns):
+        notes.add("columns_assumed")
+    if any("failed_point" in cells.flags for cells in rows):
+        notes.add("failed_point")
+    return tuple(sorted(notes))

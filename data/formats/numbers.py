@@ -1,0 +1,148 @@
+"""One cell as a number: thousands, decimal comma, units in the cell, and the many ways to say nothing."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from calc.messages import msg
+from data.formats.row_checks import RefusedRow
+
+_EMPTY = frozenset(
+    ("", *["-", "--", "—", "/", "n/a", "na", "nan", "null", "none", "[n/a]", "无", "未测", "x", "?"], "[not supported]")
+)
+_FAILED = frozenset(
+    ("out of memory", *["oom", "失败", "超时", "timeout", "fail", "failed", "error", "崩溃", "crash", "报错"])
+)
+_INFINITE = frozenset({"inf", "infinity", "∞", "+inf", "unlimited", "不限"})
+_BLANKS = dict.fromkeys(map(ord, " \u00a0\u202f\u2009'’_"))
+_CELL = re.compile(r"^([+\-−]?\d[\d.,]*(?:e[+\-]?\d+)?|[+\-−]?[.,]\d+)(.*)$", re.IGNORECASE | re.DOTALL)
+_COMMA_LAST = re.compile(r"\d\.\d{3}(?:\.\d{3})*,\d|\d\.\d{3}\.\d{3}")
+_POINT_LAST = re.compile(r"\d,\d{3}(?:,\d{3})*\.\d|\d,\d{3},\d{3}")
+_COMMA_DECIMAL = re.compile(r"^[+\-]?\d+,(?!\d{3}(?:\D|$))\d")
+_POINT_DECIMAL = re.compile(r"^[+\-]?\d+\.(?!\d{3}(?:\D|$))\d")
+_RANGE = re.compile(r"^\[.*\d.*\]|^\d[\d.,]*\s*(?:~|～|–|—|-|至|to|\.\.)\s*\d")
+_SEVERAL = re.compile(r"\d\s*/\s*\d")
+_SPREAD = re.compile(r"^([\d.,]+)\s*(?:±|\+/-)\s*([\d.,]+)(.*)$")
+_TEN_THOUSAND = {"万": 10_000.0, "w": 10_000.0, "亿": 100_000_000.0}
+_UNITS = {
+    "ms": "ms",
+    "毫秒": "ms",
+    "s": "s",
+    "秒": "s",
+    "sec": "s",
+    "us": "us",
+    "μs": "us",
+    "ns": "ns",
+    "min": "min",
+    "%": "%",
+    "gib": "GiB",
+    "gb": "GB",
+    "mib": "MiB",
+    "mb": "MB",
+}
+_NO_UNITS = frozenset(
+    (
+        "",
+        *[
+            "tokens",
+            "token",
+            "tok",
+            "tokens/s",
+            "tok/s",
+            "token/s",
+            "req/s",
+            "/s",
+            "qps",
+            "rps",
+            "个",
+            "次",
+            "条",
+            "卡",
+            "张",
+        ],
+    )
+)
+
+
+class Special(Enum):
+    """A cell that is no number."""
+
+    EMPTY = "empty"
+    FAILED = "failed"
+    INFINITE = "infinite"
+    RANGE = "range"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A number, the unit written beside it, and the spread after ``±``."""
+
+    value: float
+    unit: str | None = None
+    spread: float | None = None
+
+
+def parse_cell(cell: str, *, decimal_comma: bool, what: str) -> Number | Special:
+    """A cell of a number column; refuses the row when it holds words or an unclear multiplier."""
+    text = unicodedata.normalize("NFKC", cell).strip()
+    special = _special(text)
+    if special is not None:
+        return special
+    spread = _SPREAD.match(text)
+    if spread:
+        mean, deviation, rest = spread.groups()
+        return Number(value=_float(mean, decimal_comma), unit=_unit(rest), spread=_float(deviation, decimal_comma))
+    match = _CELL.match(text.translate(_BLANKS))
+    if match is None:
+        raise RefusedRow(msg("{what} is {cell!r}: a number was expected.", what=what, cell=cell[:40]))
+    digits, rest = match.group(1), match.group(2).lower()
+    if rest in _TEN_THOUSAND:
+        return Number(value=_float(digits, decimal_comma) * _TEN_THOUSAND[rest])
+    if rest.rstrip("b") in ("k", "m") and rest not in _UNITS:
+        raise RefusedRow(
+            msg("{what} is {cell!r}: 1,000 or 1,024 is not said, write the number out.", what=what, cell=cell[:40])
+        )
+    if rest not in _UNITS and rest not in _NO_UNITS:
+        raise RefusedRow(msg("{what} is {cell!r}: a number was expected.", what=what, cell=cell[:40]))
+    return Number(value=_float(digits, decimal_comma), unit=_unit(rest))
+
+
+def uses_decimal_comma(cells: Iterable[str]) -> bool | None:
+    """Whether a column writes ``1.204,8``; ``None`` when its cells leave it open (``1.204`` or whole numbers)."""
+    for cell in cells:
+        text = unicodedata.normalize("NFKC", cell).strip().translate(_BLANKS)
+        if _COMMA_LAST.search(text) or _COMMA_DECIMAL.match(text):
+            return True
+        if _POINT_LAST.search(text) or _POINT_DECIMAL.match(text):
+            return False
+    return None
+
+
+def _special(text: str) -> Special | None:
+    lower = text.lower()
+    if lower in _EMPTY:
+        return Special.EMPTY
+    if lower in _FAILED:
+        return Special.FAILED
+    if lower in _INFINITE:
+        return Special.INFINITE
+    if _RANGE.search(text) or _SEVERAL.search(text):
+        return Special.RANGE
+    return None
+
+
+def _unit(rest: str) -> str | None:
+    return _UNITS.get(rest.strip().lower())
+
+
+def _float(digits: str, decimal_comma: bool) -> float:
+    plain = digits.replace("−", "-")
+    plain = plain.replace(".", "").replace(",", ".") if decimal_comma else plain.replace(",", "")
+    try:
+        return float(plain)
+    except ValueError:
+        raise RefusedRow(msg("{digits!r} has more than one decimal sign: check the number.", digits=digits)) from None
