@@ -12,11 +12,14 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import click
 
 from calc.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from ui.sheet import Review
 
 Answer: TypeAlias = Callable[[Any], dict[str, Any]]
 
@@ -125,26 +128,77 @@ def _identity(asked: Any) -> dict[str, Any]:
 @click.option("--language", type=click.Choice(["en", "zh_CN"]), default="en", show_default=True)
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Ends in .pdf, .html or .md.")
 def sheet(scenario: BinaryIO | None, example: bool, language: str, output: Path) -> None:
-    """The one-page review of a scenario, as PDF, HTML or Markdown."""
-    from data.case import example_case
-    from data.case_lines import split_cases
-    from ui.sheet import write_sheet
-
+    """The one-page review of a scenario, or of a saved review, as PDF, HTML or Markdown."""
     if example == (scenario is not None):
         raise click.UsageError("Give either a scenario or --example.")
+    from ui.sheet import render_html, render_markdown, render_pdf
+
+    renderers: dict[str, Callable[[Any, str], str | bytes]] = {
+        ".pdf": render_pdf,
+        ".html": render_html,
+        ".md": render_markdown,
+    }
+    if output.suffix not in renderers:
+        raise click.UsageError(f"{output.name} must end in {', '.join(renderers)}.")
     try:
-        case = example_case() if scenario is None else split_cases(scenario.read())[0]
-        write_sheet(case, language=language, output=output)
+        drawn = renderers[output.suffix](_review(scenario.read() if scenario else None), language)
     except PlimsollError as error:
         raise click.ClickException(str(error)) from error
+    output.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
     click.echo(json.dumps({"file": str(output), "language": language}, ensure_ascii=False))
 
 
-@main.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []})
-@click.pass_context
-def probe(context: click.Context) -> None:
-    """Measure this machine's GPU in a process of its own; one JSON line, storable with ingest."""
-    sys.exit(subprocess.run([sys.executable, "-m", "probe", *context.args], check=False).returncode)
+def _review(content: bytes | None) -> Review:
+    """A saved review as it was saved, or the review of a scenario (without one, of the worked example)."""
+    from data.case import example_case
+    from data.case_lines import split_cases
+    from ui.sheet.codec import FORMAT, review_from_json
+
+    case = example_case() if content is None else split_cases(content)[0]
+    if content is not None and isinstance(case, Mapping) and case.get("format") == FORMAT:
+        return review_from_json(content)
+    return _review_of(case)
+
+
+def _review_of(case: Any) -> Review:
+    from calc import cost, decide, latency, memory
+    from data import catalogue
+    from data.case import read_case
+    from ui.sheet import build_review
+
+    scenario, _ = read_case(case)
+    deployment, workload = scenario.deployment, scenario.workload
+    load = latency.predict(scenario)
+    prices = cost.cost_of(scenario, load)
+    return build_review(
+        scenario,
+        memory.estimate_memory(deployment, workload, load.concurrency / deployment.replicas),
+        load,
+        decide.scenario_decision(scenario, tuple(catalogue.gpus().values())),
+        sweep=latency.sweep(scenario),
+        cost_per_million_tokens=prices.per_million_output_tokens if prices else None,
+        case=case,
+    )
+
+
+@main.command()
+@click.option("--model", "model_id", default="meta-llama/Meta-Llama-3.1-8B-Instruct", show_default=True)
+@click.option("--tp", type=click.IntRange(1), default=1, show_default=True, help="GPUs the layer is split over.")
+@click.option("--device", type=click.Choice(["auto", "cuda", "cpu"]), default="auto", show_default=True)
+@click.option("--time-cap", type=click.FloatRange(1), default=20.0, show_default=True, help="Seconds.")
+@click.option("--json", is_flag=True, hidden=True, expose_value=False, help="The output is always JSON.")
+def probe(model_id: str, tp: int, device: str, time_cap: float) -> None:
+    """Measure one layer of a model on this machine, in a process of its own; one JSON line, storable with ingest."""
+    from data import catalogue
+    from probe.shape import layer_shape
+    from probe.wire import shape_line
+
+    try:
+        shape = shape_line(layer_shape(catalogue.model(model_id).spec(), tp))
+    except PlimsollError as error:
+        raise click.ClickException(str(error)) from error
+    options = ["--json", shape, "--device", device, "--time-cap", str(time_cap)]
+    sys.exit(subprocess.run([sys.executable, "-m", "probe", *options], check=False).returncode)
 
 
 @main.command("bench-simulator")

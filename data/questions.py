@@ -1,4 +1,7 @@
-"""What the command line asks, one function a verb: a case or a file in, its JSON answer out."""
+"""What the command line asks, one function a verb: a case or a file in, its JSON answer out.
+
+Each imports what only it needs, so that an estimate does not wait for the simulator's compiler or the database.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from calc.decide import decide as decide_on_evidence
-from calc.decide import scenario_decision
-from calc.errors import InputError, UnreadableFile
-from calc.latency import predict as predict_latency
-from calc.memory import estimate_memory
+from calc.errors import InputError, PlimsollError, UnreadableFile
 from calc.messages import msg
-from data import catalogue
 from data.answers import bench_answer, decision_answer, latency_answer, memory_answer
 from data.case import read_case, read_deployment
 from data.case_evidence import read_evidence
 from data.case_fields import Fields, as_object
+from data.case_lines import split_cases
 
 BENCH_CASE: Mapping[str, Any] = {
     "model": "meta-llama/Meta-Llama-3.1-8B-Instruct",
@@ -31,10 +30,14 @@ BENCH_CASE: Mapping[str, Any] = {
 }
 """The load the simulator's speed is measured on."""
 BENCH_RUNS = 5
+PROBE_TOOL = "plimsoll-probe"
+"""How the measuring process signs its result."""
 
 
 def estimate(case: Any) -> dict[str, Any]:
     """Memory of one case; a case with a load also fills in the demand at that load's mean lengths."""
+    from calc.memory import estimate_memory
+
     if as_object(case, "a case").get("workload") is None:
         deployment, notes = read_deployment(case)
         return memory_answer(estimate_memory(deployment), notes)
@@ -44,12 +47,17 @@ def estimate(case: Any) -> dict[str, Any]:
 
 def predict(case: Any) -> dict[str, Any]:
     """Latency of one case."""
+    from calc import latency
+
     scenario, notes = read_case(case)
-    return latency_answer(predict_latency(scenario), notes)
+    return latency_answer(latency.predict(scenario), notes)
 
 
 def decide(case: Any) -> dict[str, Any]:
     """The decision on ``evidence``, on a ``scenario``, or on a scenario whose figures the evidence overrides."""
+    from calc import decide as calc_decide
+    from data import catalogue
+
     fields = Fields(case)
     fields.raw("id")
     evidence, notes = read_evidence(fields.raw("evidence") or {})
@@ -57,11 +65,11 @@ def decide(case: Any) -> dict[str, Any]:
     notes += fields.unknown()
     if asked is not None:
         scenario, scenario_notes = read_case(asked)
-        decision = scenario_decision(scenario, tuple(catalogue.gpus().values()), measured=evidence)
+        decision = calc_decide.scenario_decision(scenario, tuple(catalogue.gpus().values()), measured=evidence)
         return decision_answer(decision, notes + scenario_notes)
     if not evidence:
         raise InputError(msg("Neither evidence nor a scenario was given: add at least one."))
-    return decision_answer(decide_on_evidence(evidence), notes)
+    return decision_answer(calc_decide.decide(evidence), notes)
 
 
 def _content(path: Path) -> bytes:
@@ -75,13 +83,12 @@ def _content(path: Path) -> bytes:
 
 def read(path: Path) -> dict[str, Any]:
     """What one result file of another tool says, in our words."""
-    from data.formats import read as read_file
-    from data.formats import to_record
+    from data import formats
 
-    result = read_file(_content(path), path.name)
+    result = formats.read(_content(path), path.name)
     return {
         "format": result.format,
-        "records": [to_record(run) for run in result.runs],
+        "records": [formats.to_record(run) for run in result.runs],
         "warnings": [
             {"code": w.code, "severity": w.severity, "text": str(w.text), "fields": list(w.fields)}
             for w in result.warnings
@@ -91,13 +98,45 @@ def read(path: Path) -> dict[str, Any]:
     }
 
 
+def ingest(path: Path) -> dict[str, Any]:
+    """The ids under which a result file, a log or a probe line is stored."""
+    from data import formats
+    from data.store import Store, content_id, default_path
+
+    content = _content(path)
+    probe = _probe_result(content)
+    result = None if probe else formats.read(content, path.name)
+    with Store(default_path()) as store:
+        if result is None:
+            added = store.add_probe(probe, measured_at=str(probe.get("started_at", "")))
+        else:
+            added = store.add_file(result, file_id=content_id(content), size_bytes=len(content))
+    return {
+        "id": added.file_id,
+        "ids": list(added.stored_ids),
+        "already_there": added.already_there,
+        "warnings": [warning.code for warning in result.warnings] if result else [],
+    }
+
+
+def _probe_result(content: bytes) -> dict[str, Any]:
+    """The last line of a probe's output; empty for any other file."""
+    try:
+        found = split_cases(content)[-1]
+    except PlimsollError:
+        return {}
+    return found if isinstance(found, dict) and found.get("tool") == PROBE_TOOL else {}
+
+
 def bench_simulator(tell: Callable[[str], None]) -> dict[str, Any]:
     """Simulated requests per second, percentiles included: best of five runs after one that compiles."""
+    from calc import latency
+
     scenario, _ = read_case(BENCH_CASE)
     seconds = []
     for run in range(BENCH_RUNS + 1):
         begun_s = time.perf_counter()
-        requests = predict_latency(scenario).requests
+        requests = latency.predict(scenario).requests
         seconds.append(round(time.perf_counter() - begun_s, 4))
         tell(f"run {run}: {requests} requests in {seconds[-1]} s" + (" (compiling)" if run == 0 else ""))
     return bench_answer(seconds[1:], requests)

@@ -25,8 +25,9 @@ DISTRIBUTION = {
     "importlinter": "import-linter",
     "babel": "Babel",
     "starlette": "streamlit",
+    "markupsafe": "jinja2",
 }
-"""Import name → the requirement that brings it, where the two differ; Streamlit is built on Starlette."""
+"""Import name → the requirement that brings it, where the two differ; Streamlit is built on Starlette, Jinja2 on MarkupSafe."""
 
 
 def _name(path: Path) -> str:
