@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from calc.evidence import Evidence
 from calc.latency import LatencyReport
 from calc.memory import MemoryReport
-from calc.messages import Message
+from calc.messages import Message, msg
+from calc.metrics import Layer
 from calc.scenario import Scenario
 
 
@@ -21,6 +24,19 @@ class Outcome(StrEnum):
     TUNE_SCHEDULING = "tune-scheduling"
     NO_CHANGE = "no-change"
     MEASURE_FIRST = "measure-first"
+
+
+OUTCOME_NAMES: Mapping[Outcome, Message] = MappingProxyType(
+    {
+        Outcome.OPTIMISE_CACHE: msg("Optimise the cache"),
+        Outcome.ADD_MEMORY: msg("Add memory or GPUs"),
+        Outcome.RE_ARCHITECT: msg("Re-architect"),
+        Outcome.TUNE_SCHEDULING: msg("Tune scheduling"),
+        Outcome.NO_CHANGE: msg("Change nothing"),
+        Outcome.MEASURE_FIRST: msg("Measure first"),
+    }
+)
+"""The six answers in words."""
 
 
 class Verdict(StrEnum):
@@ -67,6 +83,29 @@ class WhatIf:
     meets_slo: bool | None
     note: Message
     """Condition for use, cost and quality warning."""
+    carries: bool | None = None
+    """Fits, is stable and meets the SLO at today's load and at the load planned for (today's ÷ 0.8)."""
+    limit_load: float | None = None
+    """Highest load carried, in the unit of the arrivals: requests per second, or concurrency of a closed loop."""
+    cost_per_hour: float | None = None
+    """Reserved, in the currency of the prices."""
+
+
+class Strain(StrEnum):
+    """How a layer of the service stands."""
+
+    CALM = "calm"
+    STRAINED = "strained"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerState:
+    """One layer and the finding that speaks for it."""
+
+    layer: Layer
+    strain: Strain
+    statement: Message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,3 +130,11 @@ class Decision:
     legs_agree: bool
     """False: the conditions and the what-ifs point to different outcomes; the page says so."""
     model_version: str
+    conditions_outcome: Outcome | None = None
+    """What the conditions alone say."""
+    what_ifs_outcome: Outcome | None = None
+    """What the levers alone say; ``None`` when none was simulated."""
+    first_lever_title: Message | None = None
+    layers: tuple[LayerState, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    """Everything known, measured figures in place of calculated ones."""

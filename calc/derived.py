@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from calc.evidence import Evidence, Provenance, number, weakest
+from calc.evidence import Evidence, Provenance, flag, is_measured, number, weakest
 from calc.metrics import METRICS
 from calc.workload import Slo
 
@@ -44,6 +44,7 @@ def derived_from(given: Mapping[str, Evidence]) -> dict[str, Evidence]:
     evidence = dict(given)
     for ratio in (*RATIOS, *_target_ratios(number(evidence, "slo_percentile_share") or USUAL_PERCENTILE_SHARE)):
         _add(evidence, ratio)
+    _add_no_hits(evidence)
     _add_worst(evidence)
     _add_idle(evidence)
     return evidence
@@ -80,6 +81,12 @@ def _worked_out(evidence: Mapping[str, Evidence], name: str, value: float, parts
         source=" / ".join(parts),
         date=max((part.date for part in known), default=""),
     )
+
+
+def _add_no_hits(evidence: dict[str, Evidence]) -> None:
+    """Prefix caching switched off means a hit rate of exactly 0."""
+    if flag(evidence, "prefix_caching") is False and not is_measured(evidence, "hit_rate_share"):
+        evidence["hit_rate_share"] = _worked_out(evidence, "hit_rate_share", 0.0, ("prefix_caching",))
 
 
 def _add_worst(evidence: dict[str, Evidence]) -> None:

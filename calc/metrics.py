@@ -166,5 +166,27 @@ def _table() -> Iterator[Metric]:
             yield Metric(name=name, unit=unit, layer=layer, meaning=meaning)
 
 
+_SHOWN: Mapping[str, str] = MappingProxyType(
+    {
+        "bytes": "{value:gib}",
+        "bytes/s": "{value:gbps}",
+        "s": "{value:s}",
+        "tokens": "{value:tok}",
+        "tokens/s": "{value:toks}",
+        "share": "{value:pct}",
+        "per_s": "{value:rate}",
+        "ratio": "{value:.2f}",
+        "count": "{value:.4g}",
+        "currency": "{value:.2f}",
+    }
+)
+"""How a figure is written, by unit; the sentence around it says what it is."""
+
+
+def shown(metric: str, value: float) -> Message:
+    """A figure of ``metric`` with its display unit."""
+    return Message(_SHOWN.get(METRICS[metric].unit, "{value}"), {"value": value})
+
+
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _table()})
 """Every metric a condition may ask for, by name."""

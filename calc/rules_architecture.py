@@ -122,7 +122,8 @@ def _slo_met(facts: Facts) -> Truth:
     attained, needed = facts.number("slo_attainment_share"), facts.number("slo_percentile_share")
     by_share = None if attained is None or needed is None else attained >= needed
     by_latency = opposite(facts.exceeds("worst_target_ratio", ONE))
-    return by_latency if by_share is None else by_share
+    preferred = by_share is None or facts.measured("worst_target_ratio")
+    return by_latency if preferred and by_latency is not None else by_share
 
 
 def _carries(facts: Facts) -> Truth:

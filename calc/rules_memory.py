@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calc.conditions import Facts, Rule, Truth, both, either, if_true, opposite, unless_false
+from calc.conditions import Facts, Rule, Truth, both, either, opposite, unless_false
 from calc.decision import Outcome
 from calc.messages import msg
 
@@ -45,20 +45,21 @@ def _lost_requests(facts: Facts) -> Truth:
 
 
 def _workspace(facts: Facts) -> Truth:
-    """The pool is not short, yet memory is: workspace, context or communication buffers take it."""
+    """Out of memory outside the pool, or with hardly any margin: workspace, context or buffers lack room."""
+    small_margin = facts.below("margin_bytes", "margin_warn_bytes")
     pool_enough = unless_false(facts.below("kv_usage_max_share", "kv_full_share"))
-    short = either(facts.flag("runtime_oom"), facts.below("margin_bytes", "margin_warn_bytes"))
-    seen = either(if_true(facts.flag("runtime_oom")), pool_enough)
-    return both(short, seen)
+    ran_out = both(facts.exceeds("oom_count", 0.0), small_margin, pool_enough)
+    return either(facts.flag("runtime_oom"), ran_out)
 
 
 def _beyond_capacity(facts: Facts) -> Truth:
     over = either(facts.at_least("rho", "full_ratio"), facts.flag("saturated"))
-    return both(over, unless_false(opposite(facts.is_text("bound", "sequences"))))
+    return both(over, unless_false(opposite(facts.is_text("bound", "sequences", "memory_capacity"))))
 
 
 def _too_big(facts: Facts) -> Truth:
-    return either(opposite(facts.flag("fits")), facts.exceeds("over_bytes", 0.0), facts.exceeds("weights_share", ONE))
+    stopped = either(facts.flag("start_failed"), opposite(facts.flag("fits")))
+    return either(stopped, facts.exceeds("over_bytes", 0.0), facts.exceeds("weights_share", ONE))
 
 
 MEMORY_RULES = (
@@ -66,7 +67,7 @@ MEMORY_RULES = (
         code="memory.does-not-fit",
         supports=Outcome.ADD_MEMORY,
         title=msg("The deployment does not fit in memory"),
-        metrics=("over_bytes", "fits", "weights_share"),
+        metrics=("over_bytes", "fits", "start_failed", "weights_share"),
         source="sum of the zones against the engine's budget",
         test=_too_big,
         says=msg(
@@ -119,9 +120,13 @@ MEMORY_RULES = (
         code="memory.steady-demand",
         supports=Outcome.ADD_MEMORY,
         title=msg("Steady concurrency needs more KV than the pool holds"),
-        metrics=("kv_demand_ratio", "demand_steady"),
+        metrics=("kv_demand_ratio", "demand_steady", "kv_usage_max_share"),
         lines=("kv_full_share",),
-        test=lambda facts: both(facts.at_least("kv_demand_ratio", "kv_full_share"), facts.flag("demand_steady")),
+        test=lambda facts: both(
+            facts.at_least("kv_demand_ratio", "kv_full_share"),
+            facts.flag("demand_steady"),
+            unless_false(facts.at_least("kv_usage_max_share", "kv_full_share")),
+        ),
         says=msg("Demand at peak concurrency is {kv_demand_ratio:.2f} of the pool; planned up to {limit:.2f}."),
         measure=msg("Measure peak concurrency over some days, and state whether it is steady."),
         diagnosis="cache_fills_memory",
@@ -195,7 +200,7 @@ MEMORY_RULES = (
         supports=Outcome.ADD_MEMORY,
         guard=True,
         title=msg("The gap is workspace or buffers, not KV space"),
-        metrics=("runtime_oom", "margin_bytes", "kv_usage_max_share"),
+        metrics=("runtime_oom", "oom_count", "margin_bytes", "kv_usage_max_share"),
         lines=("margin_warn_bytes", "kv_full_share"),
         test=_workspace,
         says=msg(

@@ -22,7 +22,8 @@ def _waits_with_room(facts: Facts) -> Truth:
 
 
 def _seqs_bind(facts: Facts) -> Truth:
-    full = facts.at_least("seqs_used_share", "seqs_full_share")
+    waits = unless_false(facts.at_least("waiting", ONE))
+    full = both(facts.at_least("seqs_used_share", "seqs_full_share"), waits)
     named = both(facts.is_text("bound", "sequences"), facts.at_least("rho", "load_ratio"))
     return both(either(full, named), unless_false(facts.below("kv_usage_max_share", "kv_full_share")))
 
@@ -97,7 +98,7 @@ SCHEDULING_RULES = (
         code="schedule.max-seqs-binds",
         supports=Outcome.TUNE_SCHEDULING,
         title=msg("The limit of running requests binds, not memory"),
-        metrics=("seqs_used_share", "max_num_seqs", "bound", "rho", "kv_usage_max_share"),
+        metrics=("seqs_used_share", "max_num_seqs", "waiting", "bound", "rho", "kv_usage_max_share"),
         lines=("seqs_full_share", "load_ratio", "kv_full_share"),
         test=_seqs_bind,
         says=msg(
