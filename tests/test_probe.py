@@ -24,7 +24,7 @@ from calc.messages import Message, msg
 from calc.model import LatentAttention, LayerGroup, LayerKind, ModelSpec, MoE, WeightStorage
 from calc.units import GIB, MIB
 from data.catalogue.tables import models
-from probe import wire
+from probe import device, microbench, wire
 from probe.nvml import gpu_facts
 from probe.plan import plan
 from probe.result import DecodePoint, PrefillPoint, ProbeResult, Timing
@@ -279,8 +279,6 @@ def test_the_built_layer_holds_the_weights_counted_on_paper(shape: LayerShape) -
 def test_a_device_without_enough_memory_is_refused_before_anything_is_allocated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from probe import device, microbench
-
     monkeypatch.setattr(device, "free_bytes", lambda kind: 100 * MIB)
     with pytest.raises(ProbeError, match=r"needs 0\.\d GiB, but .* has 0\.1 GiB free"):
         microbench.run(TINY, "cpu", 1.0, lambda share, step: None)
@@ -340,9 +338,8 @@ def test_asking_for_a_gpu_that_is_not_there_is_one_sentence() -> None:
 
     if torch.cuda.is_available():
         pytest.skip("this machine has a CUDA GPU")
-    done = probe("--json", wire.shape_line(TINY), "--device", "cuda")
-    assert done.returncode == 1
-    assert "finds no CUDA GPU: measure on the CPU." in json.loads(done.stdout)["error"]
+    with pytest.raises(ProbeError, match="finds no CUDA GPU: measure on the CPU"):
+        microbench.run(TINY, "cuda", 1.0, lambda share, step: None)
 
 
 def test_without_torch_the_process_says_what_to_install() -> None:
