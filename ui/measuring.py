@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
-from calc.errors import ProbeError
+from calc.errors import PlimsollError
 from calc.hardware import Gpu
 from calc.messages import Message
 from calc.scenario import Scenario
@@ -43,7 +43,7 @@ class Desk:
             try:
                 deployment = scenario.deployment
                 self.run = start(layer_shape(deployment.model, deployment.tp), time_cap_s=TIME_CAP_S)
-            except ProbeError as error:
+            except PlimsollError as error:
                 self.problem = error.message
 
     def cancel(self) -> None:
@@ -89,7 +89,7 @@ def step_name(point: RooflinePoint) -> str:
     """What one measured step was."""
     if point.phase == "prefill":
         return t("Prefill of {tokens:tok}", tokens=point.tokens)
-    return t("Decode of {batch} sequences at {tokens:tok}", batch=point.batch, tokens=point.tokens)
+    return t("Decode, batch {batch}, context {context:tok}", batch=point.batch, context=point.tokens)
 
 
 def rows(points: tuple[RooflinePoint, ...]) -> list[Mapping[str, str]]:
