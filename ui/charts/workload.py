@@ -1,0 +1,46 @@
+"""How token lengths spread."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from calc.workload import LengthDistribution
+from ui.charts.frame import BAR_HEIGHT, Tones, axis_type, frame
+from ui.text import t
+
+POINTS = 99
+"""Percentiles drawn: P1 to P99."""
+MARKS = (0.5, 0.95, 0.99)
+
+
+def length_curve(distribution: LengthDistribution, tones: Tones) -> go.Figure:
+    """Share of requests (y) up to each length (x), with P50, P95 and P99 marked."""
+    shares = [step / (POINTS + 1) for step in range(1, POINTS + 1)]
+    lengths = [distribution.quantile(share) for share in shares]
+    figure = go.Figure()
+    figure.add_scatter(
+        x=lengths,
+        y=[share * 100 for share in shares],
+        mode="lines",
+        line={"color": tones.water, "width": 3},
+        fill="tozeroy",
+        fillcolor=tones.water_free,
+        showlegend=False,
+        hovertemplate="%{y:.0f} %: %{x:,.0f} " + t("tokens") + "<extra></extra>",
+    )
+    for share in MARKS:
+        name = f"P{share * 100:g}"
+        figure.add_scatter(
+            x=[distribution.quantile(share)],
+            y=[share * 100],
+            mode="markers+text",
+            marker={"color": tones.percentiles[name], "size": 10},
+            text=[f"{name} {distribution.quantile(share):,.0f}"],
+            textposition="middle left" if share > MARKS[0] else "middle right",
+            showlegend=False,
+            hoverinfo="skip",
+        )
+    frame(figure, height=BAR_HEIGHT, x_title=t("Length (tokens)"), y_title=t("Requests (%)"))
+    figure.update_xaxes(type=axis_type(lengths))
+    figure.update_yaxes(range=[0, 105])
+    return figure
