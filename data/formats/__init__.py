@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
-from data.formats import vllm_serve
+from data.formats import metrics_file, vllm_serve
 from data.formats.columns import ColumnGuess, guesses
 from data.formats.document import Document, open_document
 from data.formats.fields import FIELD_CHOICES, FieldChoice
@@ -40,6 +40,7 @@ class Reader:
 
 READERS: tuple[Reader, ...] = (
     Reader(title="vllm bench serve (JSON, JSON Lines, sweep)", looks_like=vllm_serve.looks_like, read=vllm_serve.read),
+    Reader(title="metrics text (vLLM, SGLang, DCGM)", looks_like=metrics_file.looks_like, read=metrics_file.read),
 )
 """Tools with a signature of their own, most specific first; the generic table is tried last."""
 

@@ -11,12 +11,12 @@ from enum import Enum
 from calc.messages import msg
 from data.formats.row_checks import RefusedRow
 
-_EMPTY = frozenset(
-    ("", *["-", "--", "—", "/", "n/a", "na", "nan", "null", "none", "[n/a]", "无", "未测", "x", "?"], "[not supported]")
-)
-_FAILED = frozenset(
-    ("out of memory", *["oom", "失败", "超时", "timeout", "fail", "failed", "error", "崩溃", "crash", "报错"])
-)
+_EMPTY_WORDS = "- -- — / n/a na nan null none [n/a] 无 未测 x ?"
+_FAILED_WORDS = "oom 失败 超时 timeout fail failed error 崩溃 crash 报错"
+_COUNTED = "tokens token tok tokens/s tok/s token/s req/s /s qps rps 个 次 条 卡 张"
+_EMPTY = frozenset({"", "[not supported]", *_EMPTY_WORDS.split()})
+_FAILED = frozenset({"out of memory", *_FAILED_WORDS.split()})
+_NO_UNITS = frozenset({"", *_COUNTED.split()})
 _INFINITE = frozenset({"inf", "infinity", "∞", "+inf", "unlimited", "不限"})
 _BLANKS = dict.fromkeys(map(ord, " \u00a0\u202f\u2009'’_"))
 _CELL = re.compile(r"^([+\-−]?\d[\d.,]*(?:e[+\-]?\d+)?|[+\-−]?[.,]\d+)(.*)$", re.IGNORECASE | re.DOTALL)
@@ -44,28 +44,6 @@ _UNITS = {
     "mib": "MiB",
     "mb": "MB",
 }
-_NO_UNITS = frozenset(
-    (
-        "",
-        *[
-            "tokens",
-            "token",
-            "tok",
-            "tokens/s",
-            "tok/s",
-            "token/s",
-            "req/s",
-            "/s",
-            "qps",
-            "rps",
-            "个",
-            "次",
-            "条",
-            "卡",
-            "张",
-        ],
-    )
-)
 
 
 class Special(Enum):
