@@ -1,172 +1,18 @@
-"""Which model families are known, and how each one builds a layer. What is not listed is refused, never guessed."""
+"""Which architecture a config is: found in the table of families, or refused in words. Nothing is guessed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from calc.config import Fields
 from calc.errors import UnknownArchitecture
+from calc.families import FAMILIES, Family
 from calc.messages import msg
 
-
-@dataclass(frozen=True, kw_only=True)
-class Family:
-    """How a family builds its layers; a config's own fields win over these defaults."""
-
-    name: str
-    architectures: tuple[str, ...]
-    """Class names in ``architectures``."""
-    types: tuple[str, ...]
-    """Values of ``model_type``."""
-    mla: bool = False
-    gated_mlp: bool = True
-    """Gate, up and down matrices; else up and down."""
-    qkv_bias: bool = False
-    output_bias: bool = False
-    mlp_bias: bool = False
-    qk_norm: str = ""
-    """``head``: one norm of head size for Q and one for K; ``full``: over all heads; "" none."""
-    norms_per_layer: int = 2
-    norm_has_bias: bool = False
-    head_bias: bool = False
-    """Bias on the output head (Phi-2)."""
-    tied: bool = False
-    """Default of ``tie_word_embeddings`` where the config is silent."""
-    kv_heads_default: int | None = None
-    """KV heads where the config is silent; ``None`` = one per attention head."""
-    window: str = "all"
-    """Which layers a ``sliding_window`` applies to by default: all, alternate, every-nth-full, chunked or qwen."""
-    full_every: int = 0
-    """With every-nth-full or chunked: the n."""
-    experts: str = ""
-    """How experts are described: mixtral, qwen2, qwen3, deepseek, gpt-oss, llama4 or "" (dense)."""
-
-
-_MIXTRAL_LIKE = "mixtral"
-FAMILIES: tuple[Family, ...] = (
-    Family(name="Llama", architectures=("LlamaForCausalLM", "LLaMAForCausalLM"), types=("llama",)),
-    Family(
-        name="Mistral",
-        architectures=("MistralForCausalLM", "Mistral3ForConditionalGeneration"),
-        types=("mistral", "mistral3"),
-    ),
-    Family(name="Granite", architectures=("GraniteForCausalLM",), types=("granite",), tied=True),
-    Family(
-        name="Qwen2",
-        architectures=("Qwen2ForCausalLM", "Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration"),
-        types=("qwen2", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text"),
-        qkv_bias=True,
-        window="qwen",
-    ),
-    Family(
-        name="Qwen3",
-        architectures=("Qwen3ForCausalLM", "Qwen3VLForConditionalGeneration"),
-        types=("qwen3", "qwen3_vl", "qwen3_vl_text"),
-        qk_norm="head",
-        window="qwen",
-    ),
-    Family(
-        name="Qwen2-MoE",
-        architectures=("Qwen2MoeForCausalLM",),
-        types=("qwen2_moe",),
-        qkv_bias=True,
-        window="qwen",
-        experts="qwen2",
-    ),
-    Family(
-        name="Qwen3-MoE",
-        architectures=("Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"),
-        types=("qwen3_moe", "qwen3_vl_moe", "qwen3_vl_moe_text"),
-        qk_norm="head",
-        window="qwen",
-        experts="qwen3",
-    ),
-    Family(name="Mixtral", architectures=("MixtralForCausalLM",), types=("mixtral",), experts=_MIXTRAL_LIKE),
-    Family(
-        name="MiniMax-M2",
-        architectures=("MiniMaxM2ForCausalLM",),
-        types=("minimax_m2",),
-        qk_norm="full",
-        experts=_MIXTRAL_LIKE,
-    ),
-    Family(name="Gemma", architectures=("GemmaForCausalLM",), types=("gemma",), tied=True),
-    Family(
-        name="Gemma 2",
-        architectures=("Gemma2ForCausalLM",),
-        types=("gemma2",),
-        tied=True,
-        norms_per_layer=4,
-        window="alternate",
-    ),
-    Family(
-        name="Gemma 3",
-        architectures=("Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"),
-        types=("gemma3", "gemma3_text"),
-        tied=True,
-        norms_per_layer=4,
-        qk_norm="head",
-        window="every-nth-full",
-        full_every=6,
-    ),
-    Family(
-        name="Phi",
-        architectures=("PhiForCausalLM",),
-        types=("phi",),
-        gated_mlp=False,
-        qkv_bias=True,
-        output_bias=True,
-        mlp_bias=True,
-        norms_per_layer=1,
-        norm_has_bias=True,
-        head_bias=True,
-    ),
-    Family(name="Phi-3", architectures=("Phi3ForCausalLM",), types=("phi3",)),
-    Family(
-        name="gpt-oss",
-        architectures=("GptOssForCausalLM",),
-        types=("gpt_oss",),
-        qkv_bias=True,
-        output_bias=True,
-        mlp_bias=True,
-        window="alternate",
-        experts="gpt-oss",
-    ),
-    Family(
-        name="Llama 4",
-        architectures=("Llama4ForCausalLM", "Llama4ForConditionalGeneration"),
-        types=("llama4", "llama4_text"),
-        window="chunked",
-        full_every=4,
-        experts="llama4",
-    ),
-    Family(
-        name="GLM-4.5",
-        architectures=("Glm4MoeForCausalLM",),
-        types=("glm4_moe",),
-        qkv_bias=True,
-        experts="deepseek",
-    ),
-    Family(
-        name="DeepSeek",
-        architectures=(
-            "DeepseekV2ForCausalLM",
-            "DeepseekV3ForCausalLM",
-            "DeepseekV32ForCausalLM",
-            "GlmMoeDsaForCausalLM",
-            "KimiK25ForConditionalGeneration",
-            "Glm4MoeLiteForCausalLM",
-        ),
-        types=("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "glm_moe_dsa", "glm4_moe_lite"),
-        mla=True,
-        experts="deepseek",
-    ),
-)
-
-_FIXED_STATE = msg("a fixed state per request beside the cache")
-_COMPRESSED = msg("its compressed cache, which is not a fixed number of bytes per token")
-_UNEVEN = msg("layers with different cache sizes")
-_SHARED = msg("layers that use the cache of other layers")
+_FIXED_STATE = msg("a fixed state per request beside the cache (Mamba or linear attention)")
+_COMPRESSED = msg("a compressed cache that is not a fixed number of bytes per token")
+_UNEVEN = msg("caches of different size in different layers")
+_SHARED = msg("layers that read the cache of other layers")
 
 REFUSED = MappingProxyType(
     {
@@ -178,7 +24,7 @@ REFUSED = MappingProxyType(
         "gemma3n": _SHARED,
     }
 )
-"""Families met in the wild whose memory rules are not built in, and what is missing. Keys match the start of a type."""
+"""Families whose memory rules are not built in, and what is missing; keys match the start of a type or class name."""
 
 _BY_ARCHITECTURE = {name: family for family in FAMILIES for name in family.architectures}
 _BY_TYPE = {name: family for family in FAMILIES for name in family.types}
@@ -193,14 +39,14 @@ def _class_name(fields: Fields) -> str:
 
 def _refuse_known(*labels: str) -> None:
     for label in labels:
-        for start, missing in REFUSED.items():
+        for start, what in REFUSED.items():
             if label.lower().startswith(start):
                 raise UnknownArchitecture(
                     msg(
-                        "{family} models are not supported yet: {missing} is not modelled, "
-                        "so enter the engine's own logged KV tokens with a similar supported model.",
+                        "{family} keeps {what}, which is not modelled: "
+                        "use a model of a supported family, or size it from the engine's own log.",
                         family=label,
-                        missing=missing,
+                        what=what,
                     )
                 )
 
@@ -215,10 +61,9 @@ def family_of(fields: Fields) -> Family:
     if family is None:
         raise UnknownArchitecture(
             msg(
-                "the architecture {name} is not known, and its cache is never guessed: "
-                "use one of {known}, or add its rules to the table of families.",
+                "The architecture {name} is not known and its cache is never guessed: "
+                "choose a catalogue model of the same shape, or size it from the engine's own log.",
                 name=class_name or model_type or "(none given)",
-                known=", ".join(f.name for f in FAMILIES),
             )
         )
     return family

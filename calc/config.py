@@ -16,6 +16,8 @@ MAX_POSITIONS = 1_000_000_000
 """Longest context accepted; the longest published is 10,485,760."""
 MAX_LAYERS = 1_000
 """Most layers accepted; the deepest published decoder has 126."""
+MAX_HEADS = 100_000
+"""Most attention heads accepted."""
 MAX_EXPERTS = 10_000
 """Most experts accepted; the largest published count is 896."""
 TEXT_PARTS = ("text_config", "llm_config", "language_config")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from calc.dtypes import KV_BYTES, is_auto, kv_code
 from calc.hardware import Gpu
+from calc.units import GIB, MIB
 
 if TYPE_CHECKING:
     from calc.deployment import Deployment
@@ -65,6 +66,8 @@ class Engine:
     checked_on: str
     hybrid_kv: bool = True
     """Local-attention layers keep only their window; False = every layer keeps every token."""
+    fraction_from_memory: bool = False
+    """The default fraction is derived from the GPU's memory (SGLang 0.5); ``memory_fraction`` then is not used."""
     batch_classes: tuple[BatchClass, ...] = ()
     """Largest memory first; the last one has no minimum."""
 
@@ -88,11 +91,26 @@ class Settings:
     """Tokens of local-attention layers the scheduler may hold beyond the window: batch budget × steps in flight."""
 
 
+LARGE_MEMORY_BYTES = 70 * GIB
+"""From here on vLLM takes its large batch defaults, A100 excepted (``engine/arg_utils.py``)."""
+
+
+def _is_named(gpu: Gpu, *names: str) -> bool:
+    return any(name in f"{gpu.id} {gpu.name}".lower() for name in names)
+
+
+def is_large_class(gpu: Gpu) -> bool:
+    """Hopper class and later, judged by memory size: 80 GB cards but Ampere's."""
+    return gpu.memory_bytes >= LARGE_MEMORY_BYTES and not _is_named(gpu, "a100", "a800")
+
+
 def batch_defaults(engine: Engine, gpu: Gpu) -> tuple[int, int]:
-    """(batched tokens, sequences) of the GPU's memory class; batched tokens 0 = the maximum model length."""
-    is_a100 = "a100" in gpu.id.lower() or "a100" in gpu.name.lower()
+    """(batched tokens, sequences) of the GPU's memory class; batched tokens 0 = the maximum model length.
+
+    A100 keeps vLLM's small class although its memory is large (pull request 17885).
+    """
     for row in engine.batch_classes:
-        if gpu.memory_bytes >= row.min_memory_bytes and not (row.not_a100 and is_a100):
+        if gpu.memory_bytes >= row.min_memory_bytes and not (row.not_a100 and _is_named(gpu, "a100")):
             return row.batched_tokens, row.seqs
     return FALLBACK_BATCH
 
@@ -106,15 +124,14 @@ def resolve(deployment: Deployment) -> Settings:
     engine, model = deployment.engine, deployment.model
     kv_dtype = model.kv_dtype if is_auto(deployment.kv_dtype) else kv_code(str(deployment.kv_dtype))
     length = deployment.max_model_len_tokens or model.max_position_tokens
-    batched, seqs = batch_defaults(engine, deployment.gpu)
     chunked = _given(deployment.chunked_prefill, engine.chunked_prefill)
-    batched = deployment.max_num_batched_tokens or (batched if chunked and batched else max(length, FALLBACK_BATCH[0]))
+    batched, seqs = _batch(deployment, length, chunked)
     steps = deployment.pp + 1 if engine.async_scheduling else deployment.pp
     return Settings(
-        memory_fraction=deployment.memory_fraction or engine.memory_fraction,
+        memory_fraction=deployment.memory_fraction or default_fraction(deployment, batched),
         max_model_len_tokens=length,
         max_num_batched_tokens=batched,
-        max_num_seqs=deployment.max_num_seqs or seqs,
+        max_num_seqs=seqs,
         block_size_tokens=deployment.block_size_tokens or default_block_tokens(deployment, kv_dtype),
         kv_dtype=kv_dtype,
         kv_bytes_per_element=KV_BYTES[kv_dtype],
@@ -124,6 +141,41 @@ def resolve(deployment: Deployment) -> Settings:
         hybrid_kv=engine.hybrid_kv,
         in_flight_tokens=batched * steps,
     )
+
+
+def _batch(deployment: Deployment, length: int, chunked: bool) -> tuple[int, int]:
+    """Token budget and sequence limit. Without chunked prefill a whole prompt must fit the budget."""
+    batched, seqs = batch_defaults(deployment.engine, deployment.gpu)
+    if batched == 0 or (deployment.engine.chunked_prefill and not chunked):
+        batched = max(length, batched, FALLBACK_BATCH[0])
+    batched = deployment.max_num_batched_tokens or batched
+    return batched, deployment.max_num_seqs or min(seqs, batched)
+
+
+def default_fraction(deployment: Deployment, chunk_tokens: int) -> float:
+    """The engine's memory fraction; newer SGLang derives it from the GPU's memory.
+
+    Reserve = 512 MiB + 1.5 MiB · max(chunk, 2048) + TP · PP / 8 GiB, at least 10 GiB on GPUs above 60 GiB;
+    fraction = 1 − reserve / memory (SGLang 0.5 ``memory_hook.py``).
+    """
+    engine, total = deployment.engine, deployment.gpu.memory_bytes
+    if not engine.fraction_from_memory:
+        return engine.memory_fraction
+    reserve = RESERVE_BASE_BYTES + RESERVE_PER_TOKEN_BYTES * max(chunk_tokens, RESERVE_MIN_TOKENS)
+    reserve += RESERVE_PER_RANK_BYTES * deployment.tp * deployment.pp
+    if total > RESERVE_LARGE_GPU_BYTES:
+        reserve = max(reserve, RESERVE_LARGE_BYTES)
+    return max(MIN_FRACTION, 1 - reserve / total)
+
+
+RESERVE_BASE_BYTES = 512 * MIB
+RESERVE_PER_TOKEN_BYTES = 3 * MIB // 2
+RESERVE_MIN_TOKENS = 2048
+RESERVE_PER_RANK_BYTES = GIB // 8
+RESERVE_LARGE_GPU_BYTES = 60 * GIB
+RESERVE_LARGE_BYTES = 10 * GIB
+MIN_FRACTION = 0.1
+"""Below this a GPU is too small for the engine's own reserve."""
 
 
 def _given(asked: bool | None, default: bool) -> bool:

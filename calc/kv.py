@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ NULL_BLOCKS = 1
 """Block 0 is never given out; it counts in the admission check, not in the logged total (vLLM 0.32)."""
 
 
-def stage_layers(layers: int, pp: int) -> tuple[int, ...]:
+def layers_per_stage(layers: int, pp: int) -> tuple[int, ...]:
     """Layers of each pipeline stage: the remainder goes to the second-last stage and back (vLLM ``get_pp_indices``).
 
     80 layers over 3 stages: 27, 27, 26.
@@ -56,32 +56,29 @@ def layer_bytes_per_token(group: LayerGroup, kv_dtype: str, tp: int) -> float:
     return heads * per_head + group.sparse_index_bytes_per_token
 
 
+def stage_spans(model: ModelSpec, pp: int) -> list[range]:
+    """Positions of each stage's layers in ``layer_order``; draft layers sit on the last stage."""
+    counts = list(layers_per_stage(model.layers, pp))
+    counts[-1] += len(model.layer_order) - model.layers
+    ends = list(itertools.accumulate(counts))
+    return [range(end - count, end) for count, end in zip(counts, ends, strict=True)]
+
+
 def kv_bytes_per_token(model: ModelSpec, kv_dtype: str, tp: int, pp: int = 1) -> int:
     """Bytes one cached token takes on the GPU of the widest pipeline stage, while every layer still holds it.
 
     Beyond its window a sliding or chunked layer stops growing: see :func:`request_bytes`.
     """
-    rates = [layer_bytes_per_token(group, kv_dtype, tp) for group in model.groups]
-    per_layer = [rates[index] for index in model.layer_order]
-    return round(max(sum(stage) for stage in split_stages(per_layer, pp)))
+    return round(request_bytes(model, kv_dtype, tp, pp, 1))
 
 
-def request_bytes(model: ModelSpec, kv_dtype: str, tp: int, tokens: float) -> float:
-    """Bytes on one GPU (all stages together) of a request with ``tokens`` cached tokens; windows cap local layers."""
-    total = 0.0
+def request_bytes(model: ModelSpec, kv_dtype: str, tp: int, pp: int, tokens: float) -> float:
+    """Bytes of a request with ``tokens`` cached tokens on one GPU of the widest stage; windows cap local layers."""
+    rates = []
     for group in model.groups:
         kept = tokens if group.window_tokens is None else min(tokens, group.window_tokens)
-        total += group.layers * layer_bytes_per_token(group, kv_dtype, tp) * kept
-    return total
-
-
-def split_stages(per_layer: Sequence[float], pp: int) -> list[list[float]]:
-    """Per-layer values cut into pipeline stages."""
-    stages, start = [], 0
-    for count in stage_layers(len(per_layer), pp):
-        stages.append(list(per_layer[start : start + count]))
-        start += count
-    return stages
+        rates.append(layer_bytes_per_token(group, kv_dtype, tp) * kept)
+    return max(sum(rates[model.layer_order[layer]] for layer in span) for span in stage_spans(model, pp))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,21 +122,13 @@ def plan_blocks(
         groups=groups,
         stage_bytes_per_block=tuple(
             max(_group_bytes(model, group, kv_dtype, tp, span) for group in groups) * block_size_tokens
-            for span in _stage_spans(model.layers, pp)
+            for span in stage_spans(model, pp)
         ),
     )
 
 
 def _one_group(model: ModelSpec) -> CacheGroup:
-    return CacheGroup(kind=LayerKind.FULL, window_tokens=None, layers=tuple(range(model.layers)))
-
-
-def _stage_spans(layers: int, pp: int) -> list[range]:
-    spans, start = [], 0
-    for count in stage_layers(layers, pp):
-        spans.append(range(start, start + count))
-        start += count
-    return spans
+    return CacheGroup(kind=LayerKind.FULL, window_tokens=None, layers=tuple(range(len(model.layer_order))))
 
 
 def _group_bytes(model: ModelSpec, group: CacheGroup, kv_dtype: str, tp: int, span: range) -> float:
@@ -185,10 +174,10 @@ def kv_formula_parts(deployment: Deployment) -> KvFormula:
     model, settings = deployment.model, resolve(deployment)
     group = model.groups[0]
     is_mla = group.kind is LayerKind.MLA
-    per_token = round(request_bytes_per_token(model, settings.kv_dtype, deployment.tp))
+    per_token = kv_bytes_per_token(model, settings.kv_dtype, deployment.tp)
     heads = 1 if is_mla else heads_per_gpu(group.kv_heads, deployment.tp)
     numbers = {
-        "layers": model.layers,
+        "layers": len(model.layer_order),
         "heads": heads,
         "dim": group.head_dim,
         "element": settings.kv_bytes_per_element,
@@ -206,7 +195,7 @@ def kv_formula_parts(deployment: Deployment) -> KvFormula:
         )
     return KvFormula(
         is_mla=is_mla,
-        layers=model.layers,
+        layers=len(model.layer_order),
         kv_heads=heads,
         head_dim=group.head_dim,
         bytes_per_element=settings.kv_bytes_per_element,
@@ -218,8 +207,3 @@ def kv_formula_parts(deployment: Deployment) -> KvFormula:
 def kv_formula(deployment: Deployment) -> Message:
     """The cache formula with the deployment's numbers put in."""
     return kv_formula_parts(deployment).text
-
-
-def request_bytes_per_token(model: ModelSpec, kv_dtype: str, tp: int) -> float:
-    """Bytes per token of all layers on one GPU, as if every stage were on it."""
-    return sum(group.layers * layer_bytes_per_token(group, kv_dtype, tp) for group in model.groups)

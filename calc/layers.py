@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from calc.architectures import Family
-from calc.config import Fields
+from calc.config import MAX_HEADS, MAX_LAYERS, Fields
 from calc.errors import InputError, UnknownArchitecture
+from calc.families import Family
 from calc.messages import msg
 from calc.model import LayerGroup, LayerKind
 
@@ -38,9 +38,8 @@ class Heads:
 def read_heads(fields: Fields, family: Family) -> Heads:
     """Head counts and sizes; ``head_dim`` is hidden / heads only where the config does not give one."""
     hidden = fields.integer("hidden_size", "n_embd", "d_model")
-    heads = fields.integer("num_attention_heads", "n_head", high=100_000)
-    kv_default = family.kv_heads_default or heads
-    kv_heads = fields.integer("num_key_value_heads", "num_kv_heads", default=kv_default, high=100_000)
+    heads = fields.integer("num_attention_heads", "n_head", high=MAX_HEADS)
+    kv_heads = _kv_heads(fields, family, heads)
     if heads % kv_heads:
         raise InputError(
             msg(
@@ -57,13 +56,20 @@ def read_heads(fields: Fields, family: Family) -> Heads:
             msg("hidden_size {hidden} is below {heads} attention heads: correct it.", hidden=hidden, heads=heads)
         )
     return Heads(
-        layers=fields.integer("num_hidden_layers", "n_layer", "num_layers", high=1_000),
+        layers=fields.integer("num_hidden_layers", "n_layer", "num_layers", high=MAX_LAYERS),
         hidden=hidden,
         heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,
         v_head_dim=head_dim,
     )
+
+
+def _kv_heads(fields: Fields, family: Family, heads: int) -> int:
+    if family.name == "Falcon" and not fields.flag("new_decoder_architecture", default=False):
+        # Older Falcon configs name KV heads they do not use.
+        return 1 if fields.flag("multi_query", default=True) else heads
+    return fields.integer("num_key_value_heads", "num_kv_heads", default=heads, high=MAX_HEADS)
 
 
 def read_layers(fields: Fields, family: Family, heads: Heads) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
@@ -120,8 +126,6 @@ def _kinds(fields: Fields, family: Family, layers: int) -> list[LayerKind]:
     if family.window == "every-nth-full":
         every = fields.integer("sliding_window_pattern", "_sliding_window_pattern", default=family.full_every)
         return _every_nth_full(LayerKind.SLIDING, every, layers)
-    if family.window == "alternate":
-        return _every_nth_full(LayerKind.SLIDING, 2, layers)
     if family.window == "qwen":
         first = fields.integer("max_window_layers", default=0, low=0)
         return [LayerKind.SLIDING if i >= first else LayerKind.FULL for i in range(layers)]

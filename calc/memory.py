@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from calc.budget import Stage, band_half_bytes, plan_stages
 from calc.deployment import Deployment
-from calc.engine import FractionOf, Settings, TokensMeaning, resolve
-from calc.kv import NULL_BLOCKS, BlockPlan, kv_bytes_per_token, plan_blocks, request_bytes
+from calc.engine import FractionOf, Settings, resolve
+from calc.kv import kv_bytes_per_token, request_bytes
 from calc.messages import Message, msg
-from calc.runtime import Runtime, estimate_runtime
-from calc.weights import stage_weights_bytes
+from calc.pool import Pool, fill_pool, plan_for, sequences_of
 from calc.workload import Closed, Workload
 
 
@@ -62,38 +62,16 @@ class MemoryReport:
     """Most requests the scheduler runs at once on one replica."""
     notes: tuple[Message, ...] = ()
 
+    runtime_in_budget_bytes: int = 0
+    """The part of the runtime zone that the engine's memory fraction covers; 0 for SGLang, whose fraction does not."""
+
     @property
     def runtime_bytes(self) -> int:
-        """Activations, non-torch and graphs: the runtime zone."""
-        return self.activation_bytes + self.non_torch_bytes + self.graph_bytes
+        """The runtime zone: activations, non-torch, graphs and the CUDA context.
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Stage:
-    """One pipeline stage's share of a GPU."""
-
-    weights_bytes: int
-    runtime: Runtime
-    budget_bytes: int
-    room_bytes: int
-    """Left for the pool; below 0 when weights and runtime exceed the budget."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Pool:
-    """The KV pool in the engine's units, one replica."""
-
-    num_blocks: int
-    blocks_per_sequence: int
-    max_concurrency: float
-    kv_tokens: int
-    short_bytes: int
-    """How far one sequence of maximum length exceeds the pool; 0 = it fits."""
-
-
-BAND_SHARE = 0.02
-"""Half width of the 80 % band of the KV pool, as a share of the budget left after weights."""
-BAND_BYTES = 300 * 2**20
+        weights + runtime + KV pool + margin = the GPU's memory.
+        """
+        return self.activation_bytes + self.non_torch_bytes + self.graph_bytes + self.context_bytes
 
 
 def estimate_memory(
@@ -101,87 +79,68 @@ def estimate_memory(
 ) -> MemoryReport:
     """Memory of one GPU of the stage with the least room, and what the pool of one replica holds.
 
-    With DP, every rank has a pool of its own and a request lives on one of them: tokens and sequences of the ranks add
+    With DP every rank has a pool of its own and a request lives on one of them: tokens and sequences of the ranks add
     up to the replica's; bytes stay per GPU.
     """
     settings = resolve(deployment)
-    plan = _plan(deployment, settings)
-    stages = _stages(deployment, settings)
-    rooms = [max(0, stage.room_bytes) for stage in stages]
+    plan = plan_for(deployment, settings)
+    stages = plan_stages(deployment, settings)
     tightest = min(range(len(stages)), key=lambda i: stages[i].room_bytes / plan.stage_bytes_per_block[i])
-    pool = _pool(deployment, settings, plan, rooms)
-    return _report(deployment, settings, plan, stages[tightest], pool, workload, peak_concurrency)
-
-
-def _stages(deployment: Deployment, settings: Settings) -> list[_Stage]:
-    weights = stage_weights_bytes(deployment.model, deployment.tp, deployment.pp, deployment.ep, deployment.dp)
-    last = len(weights) - 1
-    return [
-        _stage(
-            deployment,
-            settings,
-            weight,
-            estimate_runtime(deployment, settings, last_stage=i == last),
-        )
-        for i, weight in enumerate(weights)
-    ]
-
-
-def _stage(deployment: Deployment, settings: Settings, weights_bytes: int, runtime: Runtime) -> _Stage:
-    total = deployment.gpu.memory_bytes
-    graphs = runtime.graph_bytes if deployment.engine.graphs_in_budget else 0
-    used = weights_bytes + runtime.activation_bytes + runtime.non_torch_bytes + graphs
-    if deployment.engine.fraction_of is FractionOf.FREE:
-        # TensorRT-LLM keeps a share of what is free after weights and the profiling peak.
-        budget = used + int((total - runtime.context_bytes - used) * settings.memory_fraction)
-    else:
-        budget = int(total * settings.memory_fraction)
-    room = budget - used
-    if deployment.kv_pool_bytes_per_gpu is not None:
-        room = deployment.kv_pool_bytes_per_gpu
-        budget = used + room
-    return _Stage(weights_bytes=weights_bytes, runtime=runtime, budget_bytes=budget, room_bytes=room)
-
-
-def _pool(deployment: Deployment, settings: Settings, plan: BlockPlan, rooms: list[int]) -> _Pool:
-    length = settings.max_model_len_tokens
-    needed = plan.blocks_per_request(length, settings.in_flight_tokens)
+    pool = fill_pool(deployment, settings, plan, [max(0, stage.room_bytes) for stage in stages])
+    stage = stages[tightest]
     if deployment.kv_tokens is not None:
-        blocks = deployment.kv_tokens * len(plan.groups) // (settings.block_size_tokens * deployment.dp)
-    else:
-        blocks = min(math.floor(room / size) for room, size in zip(rooms, plan.stage_bytes_per_block, strict=True))
-    concurrency = blocks / needed * deployment.dp
-    if deployment.engine.tokens_meaning is TokensMeaning.CONCURRENCY_TIMES_LENGTH:
-        tokens = int(concurrency * length)
-    else:
-        tokens = blocks // len(plan.groups) * settings.block_size_tokens * deployment.dp
-    missing = max(0, needed - (blocks - NULL_BLOCKS))
-    return _Pool(
-        num_blocks=blocks,
-        blocks_per_sequence=needed,
-        max_concurrency=concurrency,
-        kv_tokens=deployment.kv_tokens or tokens,
-        short_bytes=math.ceil(missing * max(plan.stage_bytes_per_block)),
-    )
+        stage = _with_pool(stage, math.ceil(pool.num_blocks * plan.stage_bytes_per_block[tightest]))
+    return _report(deployment, settings, len(plan.groups), stage, pool, _Load.of(workload, settings, peak_concurrency))
+
+
+def sequences_at(deployment: Deployment, report: MemoryReport, tokens: int) -> float:
+    """Sequences of ``tokens`` cached tokens the pool of one replica holds, counted in blocks as the engine does."""
+    return sequences_of(deployment, resolve(deployment), report.num_blocks, tokens)
+
+
+def _with_pool(stage: Stage, pool_bytes: int) -> Stage:
+    budget = stage.budget_bytes - stage.room_bytes + pool_bytes
+    return Stage(weights_bytes=stage.weights_bytes, runtime=stage.runtime, budget_bytes=budget, room_bytes=pool_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Load:
+    """What the planned load asks of a replica."""
+
+    request_tokens: float
+    """Of a finished request."""
+    held_tokens: float
+    """Mean while a request runs: prompt and half the output."""
+    concurrency: float | None
+    """In flight on the whole deployment (closed loop) or as given for one replica."""
+    per_replica: bool
+
+    @classmethod
+    def of(cls, workload: Workload | None, settings: Settings, peak: float | None) -> _Load:
+        limit = settings.max_model_len_tokens
+        if workload is None:
+            return cls(request_tokens=limit, held_tokens=limit, concurrency=peak, per_replica=True)
+        prompt, output = workload.prompt_tokens.mean(), workload.output_tokens.mean()
+        closed = isinstance(workload.arrivals, Closed) and peak is None
+        users = workload.arrivals.concurrency if isinstance(workload.arrivals, Closed) else None
+        return cls(
+            request_tokens=min(limit, prompt + output),
+            held_tokens=min(limit, prompt + output / 2),
+            concurrency=users if closed else peak,
+            per_replica=not closed,
+        )
 
 
 def _report(
-    deployment: Deployment,
-    settings: Settings,
-    plan: BlockPlan,
-    stage: _Stage,
-    pool: _Pool,
-    workload: Workload | None,
-    peak: float | None,
+    deployment: Deployment, settings: Settings, num_groups: int, stage: Stage, pool: Pool, load: _Load
 ) -> MemoryReport:
-    runtime, engine = stage.runtime, deployment.engine
-    outside = runtime.context_bytes + (0 if engine.graphs_in_budget else runtime.graph_bytes)
-    over = -stage.room_bytes if stage.room_bytes < 0 else pool.short_bytes
+    runtime, model, engine = stage.runtime, deployment.model, deployment.engine
     kv_pool = max(0, stage.room_bytes)
-    request_tokens, cached = _request_tokens(workload, settings)
-    per_request = math.ceil(request_bytes(deployment.model, settings.kv_dtype, deployment.tp, request_tokens))
-    average = request_bytes(deployment.model, settings.kv_dtype, deployment.tp, cached)
-    concurrency, notes = _peak(deployment, settings, pool, workload, peak)
+    covered = stage.budget_bytes - stage.room_bytes - stage.weights_bytes
+    all_runtime = runtime.activation_bytes + runtime.non_torch_bytes + runtime.graph_bytes + runtime.context_bytes
+    half = band_half_bytes(deployment, stage)
+    over = -stage.room_bytes if stage.room_bytes < 0 else pool.short_bytes
+    concurrency, notes = _peak(deployment, settings, pool, load)
     return MemoryReport(
         total_bytes=deployment.gpu.memory_bytes,
         budget_bytes=stage.budget_bytes,
@@ -191,69 +150,61 @@ def _report(
         graph_bytes=runtime.graph_bytes,
         graphs_in_budget=engine.graphs_in_budget,
         kv_pool_bytes=kv_pool,
-        kv_pool_band_bytes=_band(deployment, stage, kv_pool),
-        margin_bytes=deployment.gpu.memory_bytes - stage.budget_bytes - outside,
+        kv_pool_band_bytes=(max(0, kv_pool - half), kv_pool + half),
+        margin_bytes=deployment.gpu.memory_bytes - stage.weights_bytes - all_runtime - kv_pool,
         over_bytes=over,
         fits=over == 0,
-        kv_bytes_per_token=kv_bytes_per_token(deployment.model, settings.kv_dtype, deployment.tp, deployment.pp),
+        kv_bytes_per_token=kv_bytes_per_token(model, settings.kv_dtype, deployment.tp, deployment.pp),
         kv_dtype=settings.kv_dtype,
         block_size_tokens=settings.block_size_tokens,
         num_blocks=pool.num_blocks,
         kv_tokens=pool.kv_tokens,
         max_concurrency=pool.max_concurrency,
         max_model_len_tokens=settings.max_model_len_tokens,
-        kv_per_request_bytes=per_request // deployment.pp,
+        kv_per_request_bytes=math.ceil(_per_gpu(deployment, settings, load.request_tokens)),
         peak_concurrency=concurrency,
-        kv_demand_bytes=round(average * concurrency / deployment.dp / deployment.pp),
-        weights_declared=deployment.model.weights_bytes_declared is not None,
+        kv_demand_bytes=round(_per_gpu(deployment, settings, load.held_tokens) * concurrency / deployment.dp),
+        weights_declared=model.weights_bytes_declared is not None,
         context_bytes=runtime.context_bytes,
-        num_groups=len(plan.groups),
+        num_groups=num_groups,
         num_seqs_limit=settings.max_num_seqs * deployment.dp,
-        notes=notes,
+        runtime_in_budget_bytes=covered,
+        notes=notes + _notes(deployment, settings),
     )
 
 
-def _band(deployment: Deployment, stage: _Stage, kv_pool: int) -> tuple[int, int]:
-    if deployment.kv_pool_bytes_per_gpu is not None:
-        return kv_pool, kv_pool
-    half = BAND_BYTES + int(BAND_SHARE * kv_pool)
-    return max(0, kv_pool - half), min(stage.budget_bytes, kv_pool + half)
+def _per_gpu(deployment: Deployment, settings: Settings, tokens: float) -> float:
+    return request_bytes(deployment.model, settings.kv_dtype, deployment.tp, deployment.pp, tokens)
 
 
-def _request_tokens(workload: Workload | None, settings: Settings) -> tuple[float, float]:
-    """(tokens of a finished request, mean tokens held while it runs: prompt + half the output)."""
-    limit = settings.max_model_len_tokens
-    if workload is None:
-        return limit, limit
-    prompt, output = workload.prompt_tokens.mean(), workload.output_tokens.mean()
-    return min(limit, prompt + output), min(limit, prompt + output / 2)
+def _peak(deployment: Deployment, settings: Settings, pool: Pool, load: _Load) -> tuple[float, tuple[Message, ...]]:
+    if load.concurrency is not None:
+        return load.concurrency / (1 if load.per_replica else deployment.replicas), ()
+    note = msg("The peak concurrency of this load is not known here: shown for the most the engine would admit.")
+    return min(float(settings.max_num_seqs * deployment.dp), pool.max_concurrency), (note,)
 
 
-def _peak(
-    deployment: Deployment, settings: Settings, pool: _Pool, workload: Workload | None, peak: float | None
-) -> tuple[float, tuple[Message, ...]]:
-    if peak is not None:
-        return peak, ()
-    limit = float(settings.max_num_seqs * deployment.dp)
-    if workload is not None and isinstance(workload.arrivals, Closed):
-        return min(workload.arrivals.concurrency / deployment.replicas, limit), ()
-    note = msg("peak concurrency is not known before a load is simulated: shown for the most the engine would admit.")
-    return min(limit, pool.max_concurrency), (note,)
-
-
-def sequences_at(deployment: Deployment, report: MemoryReport, tokens: int) -> float:
-    """Sequences of ``tokens`` cached tokens the pool of one replica holds, counted in blocks as the engine does."""
-    settings = resolve(deployment)
-    needed = _plan(deployment, settings).blocks_per_request(tokens, settings.in_flight_tokens)
-    return report.num_blocks / needed * deployment.dp
-
-
-def _plan(deployment: Deployment, settings: Settings) -> BlockPlan:
-    return plan_blocks(
-        deployment.model,
-        settings.kv_dtype,
-        deployment.tp,
-        deployment.pp,
-        settings.block_size_tokens,
-        window_aware=settings.hybrid_kv,
-    )
+def _notes(deployment: Deployment, settings: Settings) -> tuple[Message, ...]:
+    model, notes = deployment.model, []
+    if settings.max_model_len_tokens > model.max_position_tokens:
+        notes.append(
+            msg(
+                "A length of {asked:tok} is beyond the {limit:tok} of {model}: engines refuse it by default.",
+                asked=settings.max_model_len_tokens,
+                limit=model.max_position_tokens,
+                model=model.name,
+            )
+        )
+    if deployment.gpu.memory_is_declared:
+        notes.append(msg("The memory of {gpu} is derived from its nominal size: enter what the driver shows.",
+                         gpu=deployment.gpu.name))  # fmt: skip
+    if deployment.engine.fraction_of is not FractionOf.TOTAL:
+        notes.append(msg("The runtime zone was fitted on vLLM: for {engine} it is a first estimate.",
+                         engine=deployment.engine.id))  # fmt: skip
+    if len(model.groups) > 1 and not settings.hybrid_kv:
+        notes.append(msg("{engine} {version} keeps every token in every layer, local attention included.",
+                         engine=deployment.engine.id, version=deployment.engine.version))  # fmt: skip
+    if model.multimodal:
+        notes.append(msg("{model} also reads images or sound: what an input takes there is not counted.",
+                         model=model.name))  # fmt: skip
+    return tuple(notes)

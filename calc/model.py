@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -150,7 +150,26 @@ class ModelSpec:
     rope_cache_bytes: int = 0
     """Precomputed rotary tables an engine keeps beside the weights, on every rank."""
     multimodal: bool = False
-    """True when the checkpoint holds more than the language model (vision or audio parts are not counted)."""
+    """True when the checkpoint holds more than the language model."""
+    encoder_parameters: int = 0
+    """Of a vision encoder and its projector, counted in ``parameters``, kept unquantised."""
+
+    def with_draft_layers(self, count: int) -> ModelSpec:
+        """The model with ``count`` draft layers (multi-token prediction), each like its last layer.
+
+        DeepSeek-V3 with one: 62 layers that keep a cache in place of 61.
+        """
+        if count == 0:
+            return self
+        last = self.layer_order[-1]
+        groups = list(self.groups)
+        groups[last] = replace(groups[last], layers=groups[last].layers + count)
+        return replace(
+            self,
+            groups=tuple(groups),
+            layer_order=self.layer_order + (last,) * count,
+            layer_weights=self.layer_weights + self.layer_weights[-1:] * count,
+        )
 
     @classmethod
     def from_config(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calc.architectures import Family
-from calc.config import MAX_EXPERTS, Fields
+from calc.config import MAX_EXPERTS, MAX_HEADS, MAX_POSITIONS, Fields
 from calc.errors import InputError
+from calc.families import Family
 from calc.layers import Heads
 from calc.messages import msg
 from calc.model import LayerWeights, MoE
@@ -27,7 +27,8 @@ class Experts:
     per_token: int
     size: int
     shared_size: int
-    shared_gate: bool
+    router_extras: int
+    """Beside the router's matrix: corrections per expert, the gate of the shared expert."""
     is_moe: Callable[[int], bool]
     """Whether layer i has experts."""
 
@@ -43,7 +44,7 @@ class Count:
     head: int
     """Output head; 0 when tied."""
     extras: int
-    """Final norm and head bias."""
+    """Final norm, head bias and learned positions."""
     moe: MoE | None
 
 
@@ -55,23 +56,35 @@ def count_parameters(fields: Fields, family: Family, heads: Heads, storage: Stor
         experts = None
     layers = tuple(_layer(fields, family, heads, storage, experts, i) for i in range(heads.layers))
     tied = fields.flag("tie_word_embeddings", default=family.tied)
-    norm = heads.hidden * (2 if family.norm_has_bias else 1)
+    extras = heads.hidden * (2 if family.norm_has_bias else 1) + (vocab if family.head_bias else 0)
+    if family.learned_positions is not None:
+        extras += (max_positions(fields, family) + family.learned_positions) * heads.hidden
     return Count(
         layers=layers,
         embedding=vocab * heads.hidden,
         head=0 if tied else vocab * heads.hidden,
-        extras=norm + (vocab if family.head_bias else 0),
+        extras=extras,
         moe=_moe(experts, heads, family),
+    )
+
+
+def max_positions(fields: Fields, family: Family) -> int:
+    """Longest context the model was made for, in tokens."""
+    return fields.integer(
+        "max_position_embeddings",
+        "n_positions",
+        "max_sequence_length",
+        "seq_length",
+        default=family.positions_default,
+        high=MAX_POSITIONS,
     )
 
 
 def read_experts(fields: Fields, family: Family) -> Experts:
     """Number, size and placement of experts, by the key names of the family."""
-    count = fields.integer(
-        "num_local_experts", "n_routed_experts", "num_experts", default=0 if family.mla else None, low=0,
-        high=MAX_EXPERTS,
-    )  # fmt: skip
-    per_token = fields.integer("num_experts_per_tok", "experts_per_token", default=1, low=1, high=MAX_EXPERTS)
+    names = ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts")
+    count = fields.integer(*names, default=0 if family.mla else None, low=0, high=MAX_EXPERTS)
+    per_token = fields.integer("num_experts_per_tok", "experts_per_token", "moe_k", high=MAX_EXPERTS, default=1)
     if count and per_token > count:
         raise InputError(
             msg(
@@ -84,22 +97,29 @@ def read_experts(fields: Fields, family: Family) -> Experts:
         per_token=per_token,
         size=size,
         shared_size=_shared_size(fields, family, size),
-        shared_gate=family.experts == "qwen2",
+        router_extras=_router_extras(fields, family, count),
         is_moe=_placement(fields, family),
     )
+
+
+def _router_extras(fields: Fields, family: Family, count: int) -> int:
+    if family.experts == "qwen2":
+        return fields.integer("hidden_size")
+    is_plain_top_k = fields.text("topk_method") in ("greedy", "group_limited_greedy")
+    return count if family.router_bias and not is_plain_top_k else 0
 
 
 def _shared_size(fields: Fields, family: Family, size: int) -> int:
     if family.experts == "qwen2":
         return fields.integer("shared_expert_intermediate_size", default=QWEN2_MOE_SHARED_SIZE, low=0)
     if family.experts == "deepseek":
-        return size * fields.integer("n_shared_experts", default=0, low=0, high=MAX_EXPERTS)
+        return size * fields.integer("n_shared_experts", "moe_num_shared_experts", default=0, low=0, high=MAX_EXPERTS)
     return size if family.experts == "llama4" else 0
 
 
 def _placement(fields: Fields, family: Family) -> Callable[[int], bool]:
     if family.experts == "deepseek":
-        dense_first = fields.integer("first_k_dense_replace", default=0, low=0)
+        dense_first = fields.integer("first_k_dense_replace", "moe_layer_start_index", default=0, low=0)
         every = fields.integer("moe_layer_freq", default=1)
         return lambda i: i >= dense_first and i % every == 0
     if family.experts == "llama4":
@@ -148,13 +168,13 @@ def _layer(
     if experts is not None and experts.is_moe(i):
         one = _mlp(family, heads.hidden, experts.size)
         shared = _mlp(family, heads.hidden, experts.shared_size) if experts.shared_size else 0
-        router = heads.hidden * experts.count + _router_extras(family, experts, heads)
+        router = heads.hidden * experts.count + experts.router_extras
         parts[storage.quantises(f"{prefix}.mlp.experts.0.down_proj")]["expert"] += one * experts.count
         parts[storage.quantises(f"{prefix}.mlp.shared_experts.down_proj")]["split"] += shared
         parts[False]["replicated"] += router
         active += one * experts.per_token + shared + router
     else:
-        dense = _mlp(family, heads.hidden, _dense_size(fields))
+        dense = _mlp(family, heads.hidden, dense_size(fields, family, heads.hidden))
         parts[storage.quantises(f"{prefix}.mlp.down_proj")]["split"] += dense
         active += dense
     quantised, plain = parts[True], parts[False]
@@ -171,15 +191,12 @@ def _layer(
     )
 
 
-def _dense_size(fields: Fields) -> int:
-    return fields.integer("intermediate_size_mlp", "intermediate_size", "n_inner")
-
-
-def _router_extras(family: Family, experts: Experts, heads: Heads) -> int:
-    correction = (
-        experts.count if family.experts in ("deepseek", "gpt-oss", "mixtral") and family.name != "Mixtral" else 0
+def dense_size(fields: Fields, family: Family, hidden: int) -> int:
+    """Width of a dense MLP."""
+    usual = hidden * family.mlp_times_hidden or None
+    return fields.integer(
+        "intermediate_size_mlp", "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", default=usual
     )
-    return correction + (heads.hidden if experts.shared_gate else 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,11 +210,10 @@ class _Attention:
 def _attention(fields: Fields, family: Family, heads: Heads) -> _Attention:
     query, key = heads.heads * heads.head_dim, heads.kv_heads * heads.head_dim
     value, output = heads.kv_heads * heads.v_head_dim, heads.heads * heads.v_head_dim
-    bias = fields.flag("attention_bias", "qkv_bias", default=family.qkv_bias)
+    bias = fields.flag("attention_bias", "qkv_bias", "use_qkv_bias", default=family.qkv_bias)
     output_bias = heads.hidden if family.output_bias else 0
-    norms = {"head": heads.head_dim * 2, "full": query + key}.get(family.qk_norm, 0)
-    if family.name == "GLM-4.5" and fields.flag("use_qk_norm", default=False):
-        norms = heads.head_dim * 2
+    style = family.qk_norm or ("head" if fields.flag("use_qk_norm", default=False) and family.experts else "")
+    norms = {"head": heads.head_dim * 2, "full": query + key}.get(style, 0)
     sinks = heads.heads if family.experts == "gpt-oss" else 0
     return _Attention(
         split=heads.hidden * (query + output) + (query if bias else 0) + sinks,
@@ -222,5 +238,5 @@ def _indexer(fields: Fields, hidden: int, query_in: int) -> int:
     dim = fields.optional("index_head_dim")
     if dim is None:
         return 0
-    index_heads = fields.integer("index_n_heads", high=100_000)
+    index_heads = fields.integer("index_n_heads", high=MAX_HEADS)
     return query_in * index_heads * dim + hidden * dim + hidden * index_heads + 2 * dim

@@ -25,7 +25,6 @@ _METHODS = {
     "fp8_block_wise": "fp8",
     "w4a16_awq": "int4",
 }
-_BITS_PER_CODE = {4: "int4", 8: "int8"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +83,8 @@ def _config_code(block: Mapping[str, Any]) -> str:
     if method == "bitsandbytes":
         return "int4" if block.get("load_in_4bit") else "int8"
     code = _METHODS.get(method, "")
-    bits = block.get("bits", 4)
-    if code == "int4" and bits != 4:  # noqa: PLR2004 - four bits is what the code says
-        code = _BITS_PER_CODE.get(bits, "")
+    if code == "int4":
+        code = {"4": "int4", "8": "int8"}.get(str(block.get("bits", 4)), "")
     if not code:
         raise InputError(
             msg("the quantisation method {method!r} is not known: enter the weight dtype yourself.", method=method)
@@ -99,8 +97,8 @@ def _compressed_tensors(block: Mapping[str, Any]) -> str:
     first: Any = next(iter(groups.values()), {}) if isinstance(groups, Mapping) else {}
     weights = first.get("weights") if isinstance(first, Mapping) else None
     weights = weights if isinstance(weights, Mapping) else {}
-    bits, kind = weights.get("num_bits"), str(weights.get("type", ""))
-    code = {(8, "float"): "fp8", (8, "int"): "int8", (4, "int"): "int4", (4, "float"): "nvfp4"}.get((bits or 0, kind))
+    wanted = f"{weights.get('type')}{weights.get('num_bits')}"
+    code = {"float8": "fp8", "int8": "int8", "int4": "int4", "float4": "nvfp4"}.get(wanted)
     if code is None:
         raise InputError(
             msg("this compressed-tensors config does not say its weight bits: enter the weight dtype yourself.")

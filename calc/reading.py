@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from calc.architectures import Family, architecture_name, family_of
-from calc.config import MAX_POSITIONS, Fields, read_fields
+from calc.architectures import architecture_name, family_of
+from calc.config import Fields, read_fields
 from calc.dtypes import PLAIN_BYTES
+from calc.encoder import encoder_parameters
 from calc.errors import InputError
+from calc.families import Family
 from calc.layers import Heads, read_heads, read_layers
 from calc.messages import msg
 from calc.model import LatentAttention, ModelSpec
-from calc.parameters import Count, count_parameters
+from calc.parameters import Count, count_parameters, dense_size, max_positions
 from calc.quantisation import Storage, read_storage
 
 MAX_WEIGHT_BYTES = 10**16
+"""Most declared bytes accepted; the largest published checkpoint is about 2·10¹²."""
+MAX_ROPE_FACTOR = 1000.0
+"""Largest stretch of the context accepted; the largest published is 64."""
 
 
 def read_model(
@@ -33,6 +38,7 @@ def read_model(
     groups, order = read_layers(fields, family, heads)
     storage = read_storage(fields, weight_dtype, kv_dtype)
     count = count_parameters(fields, family, heads, storage)
+    encoder = encoder_parameters(fields, heads.hidden)
     return ModelSpec(
         name=name or fields.text("_name_or_path") or family.name,
         architecture=architecture_name(fields),
@@ -41,11 +47,11 @@ def read_model(
         heads=heads.heads,
         kv_heads=1 if family.mla else heads.kv_heads,
         head_dim=heads.head_dim,
-        intermediate_size=_widest(fields),
+        intermediate_size=dense_size(fields, family, heads.hidden),
         vocab_size=fields.integer("vocab_size"),
-        max_position_tokens=_max_positions(fields),
+        max_position_tokens=max_positions(fields, family),
         groups=groups,
-        parameters=_total(count),
+        parameters=_total(count) + encoder,
         active_parameters=_active(count),
         quantised_parameters=sum(layer.quantised for layer in count.layers),
         tp_replicated_parameters=sum(x.replicated_quantised + x.replicated_plain for x in count.layers) + count.extras,
@@ -61,11 +67,8 @@ def read_model(
         layer_weights=count.layers,
         rope_cache_bytes=_rope_cache_bytes(fields, family, heads, storage),
         multimodal=fields.is_multimodal,
+        encoder_parameters=encoder,
     )
-
-
-def _widest(fields: Fields) -> int:
-    return fields.integer("intermediate_size_mlp", "intermediate_size", "n_inner", "moe_intermediate_size")
 
 
 def _total(count: Count) -> int:
@@ -74,10 +77,6 @@ def _total(count: Count) -> int:
 
 def _active(count: Count) -> int:
     return sum(layer.active for layer in count.layers) + (count.head or count.embedding) + count.extras
-
-
-def _max_positions(fields: Fields) -> int:
-    return fields.integer("max_position_embeddings", "n_positions", "max_sequence_length", high=MAX_POSITIONS)
 
 
 def _declared(weights_bytes: int | None) -> int | None:
@@ -112,16 +111,29 @@ def _attention_name(family: Family, heads: Heads) -> str:
 
 
 def _rope_cache_bytes(fields: Fields, family: Family, heads: Heads, storage: Storage) -> int:
-    """Cosine and sine tables: positions × rotary width × dtype, one table per kind of rotary embedding.
+    """Cosine and sine tables: positions × rotary width × dtype.
 
-    Linear scaling lengthens the table by its factor (Gemma 3: 8), YaRN runs to original length × factor.
+    Linear scaling lengthens the table by its factor (Gemma 3: 8); YaRN runs to original length × factor.
     """
+    if family.learned_positions is not None:
+        return 0
     width = fields.integer("qk_rope_head_dim") if family.mla else heads.head_dim
-    scaling = fields.mapping("rope_scaling")
-    positions = _max_positions(fields)
-    factor = scaling.get("factor", 1.0)
+    share = _factor(fields.raw("partial_rotary_factor", "rotary_pct"), highest=1.0)
+    return int(_rope_positions(fields, family) * width * share * PLAIN_BYTES[storage.plain])
+
+
+def _rope_positions(fields: Fields, family: Family) -> float:
+    scaling, positions = fields.mapping("rope_scaling", "rope_parameters"), max_positions(fields, family)
     kind = str(scaling.get("rope_type") or scaling.get("type") or "")
-    if kind == "linear" and isinstance(factor, int | float):
-        positions = int(positions * factor)
-    table = positions * width * PLAIN_BYTES[storage.plain]
-    return int(table)
+    factor = _factor(scaling.get("factor"), highest=MAX_ROPE_FACTOR)
+    if kind == "linear":
+        return positions * factor
+    original = scaling.get("original_max_position_embeddings")
+    if kind == "yarn" and isinstance(original, int) and 0 < original <= positions:
+        return original * factor
+    return positions
+
+
+def _factor(value: object, highest: float) -> float:
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= highest
+    return float(value) if usable and isinstance(value, int | float) else 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from calc.kv import split_stages
+from calc.kv import stage_spans
 from calc.model import LayerWeights, ModelSpec
 from calc.parameters import VOCAB_PADDING
 
@@ -32,9 +32,9 @@ def stage_weights_bytes(model: ModelSpec, tp: int, pp: int, ep: bool = False, dp
 
 def _estimated(model: ModelSpec, tp: int, pp: int, ep: bool, dp: int) -> tuple[int, ...]:
     per_layer = [_layer_bytes(model, layer, tp, ep, dp) for layer in model.layer_weights]
-    stages = [sum(stage) for stage in split_stages(per_layer, pp)]
+    stages = [sum(per_layer[layer] for layer in span) for span in stage_spans(model, pp)]
     vocab_bytes = _vocab_bytes(model, tp)
-    stages[0] += vocab_bytes
+    stages[0] += vocab_bytes + model.encoder_parameters * model.storage.plain_bytes_per_parameter / tp
     if not model.tied_embeddings or pp > 1:
         stages[-1] += vocab_bytes
     return tuple(round(stage) + model.rope_cache_bytes for stage in stages)
@@ -48,13 +48,22 @@ def _vocab_bytes(model: ModelSpec, tp: int) -> float:
 def _layer_bytes(model: ModelSpec, layer: LayerWeights, tp: int, ep: bool, dp: int) -> float:
     quantised, plain = model.storage.bytes_per_parameter, model.storage.plain_bytes_per_parameter
     kv_ranks = min(tp, model.kv_heads) if model.attention != "mla" else tp
-    return (
+    return _absorbed_bytes(model, tp) + (
         (layer.split_quantised * quantised + layer.split_plain * plain) / tp
         + (layer.kv_quantised * quantised + layer.kv_plain * plain) / kv_ranks
         + layer.replicated_quantised * quantised
         + layer.replicated_plain * plain
         + (layer.expert_quantised * quantised + layer.expert_plain * plain) * _expert_share(model, tp, ep, dp)
     )
+
+
+def _absorbed_bytes(model: ModelSpec, tp: int) -> float:
+    """MLA: the latent up-projection a second time, folded into queries and outputs (vLLM ``mla_attention.py``)."""
+    latent = model.latent
+    if latent is None:
+        return 0.0
+    elements = latent.kv_rank * model.heads * (latent.nope_dim + latent.v_dim)
+    return elements * model.storage.plain_bytes_per_parameter / tp
 
 
 def _expert_share(model: ModelSpec, tp: int, ep: bool, dp: int) -> float:

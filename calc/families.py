@@ -1,0 +1,170 @@
+"""The table of known model families: how each one builds a layer. A config's own fields win over these defaults.
+
+Each row was checked against a published parameter count (``tests/golden/published_parameters.csv``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """How a family builds its layers; a config's own fields win over these defaults."""
+
+    name: str
+    architectures: tuple[str, ...]
+    """Class names in ``architectures``."""
+    types: tuple[str, ...]
+    """Values of ``model_type``."""
+    mla: bool = False
+    gated_mlp: bool = True
+    """Gate, up and down matrices; else up and down."""
+    qkv_bias: bool = False
+    output_bias: bool = False
+    mlp_bias: bool = False
+    qk_norm: str = ""
+    """``head``: one norm of head size for Q and one for K; ``full``: over all heads; "" none."""
+    norms_per_layer: int = 2
+    norm_has_bias: bool = False
+    head_bias: bool = False
+    """Bias on the output head (Phi-2)."""
+    tied: bool = False
+    """Default of ``tie_word_embeddings`` where the config is silent."""
+    positions_default: int | None = None
+    """Longest context where the config gives none (transformers class default)."""
+    mlp_times_hidden: int = 0
+    """Width of the MLP where the config gives none: hidden times this."""
+    learned_positions: int | None = None
+    """Learned position table of (positions + this) rows; ``None`` = rotary."""
+    window: str = "all"
+    """Which layers a ``sliding_window`` applies to by default: all, every-nth-full, chunked or qwen."""
+    full_every: int = 0
+    """With every-nth-full or chunked: the n."""
+    experts: str = ""
+    """How experts are described: plain, qwen2, qwen3, deepseek, gpt-oss, llama4 or "" (dense)."""
+    router_bias: bool = False
+    """One correction per expert beside the router's matrix."""
+
+
+def _family(name: str, architectures: str, types: str, **rules: Any) -> Family:
+    return Family(name=name, architectures=tuple(architectures.split()), types=tuple(types.split()), **rules)
+
+
+_ALL_BIASES = {"qkv_bias": True, "output_bias": True, "mlp_bias": True, "norm_has_bias": True}
+_LAYER_NORM_MLP = {"gated_mlp": False, **_ALL_BIASES}
+
+FAMILIES: tuple[Family, ...] = (
+    _family("Llama", "LlamaForCausalLM LLaMAForCausalLM", "llama"),
+    _family("Mistral", "MistralForCausalLM Mistral3ForConditionalGeneration", "mistral mistral3"),
+    _family("Granite", "GraniteForCausalLM", "granite", tied=True),
+    _family("InternLM2", "InternLM2ForCausalLM", "internlm2"),
+    _family("EXAONE", "ExaoneForCausalLM", "exaone"),
+    _family("Seed-OSS", "SeedOssForCausalLM", "seed_oss", qkv_bias=True),
+    _family("SmolLM3", "SmolLM3ForCausalLM", "smollm3", tied=True, window="qwen"),
+    _family("MiMo", "MiMoForCausalLM", "mimo", qkv_bias=True, window="qwen"),
+    _family("GLM-4", "GlmForCausalLM", "glm", qkv_bias=True),
+    _family("GLM-4 (0414)", "Glm4ForCausalLM", "glm4", norms_per_layer=4),
+    _family("OLMo 2", "Olmo2ForCausalLM", "olmo2", qk_norm="full"),
+    _family("Command R", "CohereForCausalLM", "cohere", tied=True, norms_per_layer=1),
+    _family(
+        "Command R7B",
+        "Cohere2ForCausalLM",
+        "cohere2",
+        tied=True,
+        norms_per_layer=1,
+        window="every-nth-full",
+        full_every=4,
+    ),
+    _family("StableLM", "StableLmForCausalLM", "stablelm", norm_has_bias=True),
+    _family(
+        "Qwen2",
+        "Qwen2ForCausalLM Qwen2VLForConditionalGeneration Qwen2_5_VLForConditionalGeneration",
+        "qwen2 qwen2_vl qwen2_5_vl qwen2_vl_text qwen2_5_vl_text",
+        qkv_bias=True,
+        window="qwen",
+    ),
+    _family(
+        "Qwen3",
+        "Qwen3ForCausalLM Qwen3VLForConditionalGeneration",
+        "qwen3 qwen3_vl qwen3_vl_text",
+        qk_norm="head",
+        window="qwen",
+    ),
+    _family("Qwen2-MoE", "Qwen2MoeForCausalLM", "qwen2_moe", qkv_bias=True, window="qwen", experts="qwen2"),
+    _family(
+        "Qwen3-MoE",
+        "Qwen3MoeForCausalLM Qwen3VLMoeForConditionalGeneration",
+        "qwen3_moe qwen3_vl_moe qwen3_vl_moe_text",
+        qk_norm="head",
+        window="qwen",
+        experts="qwen3",
+    ),
+    _family("Mixtral", "MixtralForCausalLM", "mixtral", experts="plain"),
+    _family("OLMoE", "OlmoeForCausalLM", "olmoe", qk_norm="full", experts="plain"),
+    _family("Granite MoE", "GraniteMoeForCausalLM", "granitemoe", tied=True, experts="plain"),
+    _family("MiniMax-M2", "MiniMaxM2ForCausalLM", "minimax_m2", qk_norm="full", experts="plain", router_bias=True),
+    _family("Gemma", "GemmaForCausalLM", "gemma", tied=True),
+    _family(
+        "Gemma 2", "Gemma2ForCausalLM", "gemma2", tied=True, norms_per_layer=4, window="every-nth-full", full_every=2
+    ),
+    _family(
+        "Gemma 3",
+        "Gemma3ForCausalLM Gemma3ForConditionalGeneration",
+        "gemma3 gemma3_text",
+        tied=True,
+        norms_per_layer=4,
+        qk_norm="head",
+        window="every-nth-full",
+        full_every=6,
+    ),
+    _family("Phi", "PhiForCausalLM", "phi", norms_per_layer=1, head_bias=True, **_LAYER_NORM_MLP),
+    _family("Phi-3", "Phi3ForCausalLM", "phi3"),
+    _family("StarCoder2", "Starcoder2ForCausalLM", "starcoder2", tied=True, **_LAYER_NORM_MLP),
+    _family("GPT-NeoX", "GPTNeoXForCausalLM", "gpt_neox", **_LAYER_NORM_MLP),
+    _family("OPT", "OPTForCausalLM", "opt", tied=True, learned_positions=2, **_LAYER_NORM_MLP),
+    _family(
+        "Falcon",
+        "FalconForCausalLM RWForCausalLM",
+        "falcon",
+        gated_mlp=False,
+        tied=True,
+        norms_per_layer=1,
+        norm_has_bias=True,
+        mlp_times_hidden=4,
+        positions_default=2048,
+    ),
+    _family(
+        "gpt-oss",
+        "GptOssForCausalLM",
+        "gpt_oss",
+        qkv_bias=True,
+        output_bias=True,
+        mlp_bias=True,
+        window="every-nth-full",
+        full_every=2,
+        experts="gpt-oss",
+        router_bias=True,
+    ),
+    _family(
+        "Llama 4",
+        "Llama4ForCausalLM Llama4ForConditionalGeneration",
+        "llama4 llama4_text",
+        window="chunked",
+        full_every=4,
+        experts="llama4",
+    ),
+    _family("GLM-4.5", "Glm4MoeForCausalLM", "glm4_moe", qkv_bias=True, experts="deepseek", router_bias=True),
+    _family("dots.llm1", "Dots1ForCausalLM", "dots1", qk_norm="head", experts="deepseek", router_bias=True),
+    _family("ERNIE 4.5", "Ernie4_5_MoeForCausalLM", "ernie4_5_moe", tied=True, experts="deepseek", router_bias=True),
+    _family(
+        "DeepSeek",
+        "DeepseekV2ForCausalLM DeepseekV3ForCausalLM DeepseekV32ForCausalLM GlmMoeDsaForCausalLM "
+        "KimiK25ForConditionalGeneration Glm4MoeLiteForCausalLM",
+        "deepseek_v2 deepseek_v3 deepseek_v32 kimi_k2 kimi_k25 glm_moe_dsa glm4_moe_lite",
+        mla=True,
+        experts="deepseek",
+        router_bias=True,
+    ),
+)

@@ -1,0 +1,73 @@
+"""The KV pool in the engine's own units: blocks, tokens as logged, and sequences at a length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calc.deployment import Deployment
+from calc.engine import Settings, TokensMeaning
+from calc.kv import NULL_BLOCKS, BlockPlan, plan_blocks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """One replica's pool; ``num_blocks`` is that of one DP rank."""
+
+    num_blocks: int
+    max_concurrency: float
+    """Sequences of maximum length, all DP ranks of the replica together."""
+    kv_tokens: int
+    short_bytes: int
+    """How far one sequence of maximum length exceeds the pool of one GPU; 0 = it fits."""
+
+
+def plan_for(deployment: Deployment, settings: Settings) -> BlockPlan:
+    """How the deployment's cache is cut into blocks."""
+    return plan_blocks(
+        deployment.model,
+        settings.kv_dtype,
+        deployment.tp,
+        deployment.pp,
+        settings.block_size_tokens,
+        window_aware=settings.hybrid_kv,
+    )
+
+
+def fill_pool(deployment: Deployment, settings: Settings, plan: BlockPlan, rooms: Sequence[int]) -> Pool:
+    """Blocks in the smallest stage's room. vLLM takes the minimum over all ranks; DP ranks add up."""
+    length = settings.max_model_len_tokens
+    needed = plan.blocks_per_request(length, settings.in_flight_tokens)
+    if deployment.kv_tokens is None:
+        blocks = min(math.floor(room / size) for room, size in zip(rooms, plan.stage_bytes_per_block, strict=True))
+    else:
+        blocks = _blocks_of_tokens(deployment, settings, plan, needed)
+    concurrency = blocks / needed * deployment.dp
+    missing = max(0, needed - (blocks - NULL_BLOCKS))
+    return Pool(
+        num_blocks=blocks,
+        max_concurrency=concurrency,
+        kv_tokens=deployment.kv_tokens or _logged_tokens(deployment, settings, plan, blocks, concurrency),
+        short_bytes=math.ceil(missing * max(plan.stage_bytes_per_block)),
+    )
+
+
+def _logged_tokens(deployment: Deployment, settings: Settings, plan: BlockPlan, blocks: int, concurrency: float) -> int:
+    if deployment.engine.tokens_meaning is TokensMeaning.CONCURRENCY_TIMES_LENGTH:
+        return int(concurrency * settings.max_model_len_tokens)
+    return blocks // len(plan.groups) * settings.block_size_tokens * deployment.dp
+
+
+def _blocks_of_tokens(deployment: Deployment, settings: Settings, plan: BlockPlan, needed: int) -> int:
+    """The inverse of the log line."""
+    tokens = (deployment.kv_tokens or 0) / deployment.dp
+    if deployment.engine.tokens_meaning is TokensMeaning.CONCURRENCY_TIMES_LENGTH:
+        return round(tokens / settings.max_model_len_tokens * needed)
+    return round(tokens / settings.block_size_tokens * len(plan.groups))
+
+
+def sequences_of(deployment: Deployment, settings: Settings, num_blocks: int, tokens: int) -> float:
+    """Sequences of ``tokens`` cached tokens that ``num_blocks`` blocks per DP rank hold."""
+    needed = plan_for(deployment, settings).blocks_per_request(tokens, settings.in_flight_tokens)
+    return num_blocks / needed * deployment.dp
