@@ -17,7 +17,7 @@ from calc.messages import Message, msg
 from calc.model import ModelSpec
 from calc.scenario import Scenario
 from calc.units import GB, GIB, TERA
-from calc.workload import LengthDistribution, LogNormal, Workload
+from calc.workload import MAX_CONCURRENCY, MAX_TOKENS, LengthDistribution, LogNormal, Workload
 from data import catalogue
 from data.case_fields import Fields, as_object
 from data.case_workload import (
@@ -44,6 +44,8 @@ MAX_TFLOPS = 1e6
 """Highest peak of one GPU accepted."""
 MAX_WEIGHT_BYTES = 2**47
 """Most weights of one replica accepted: 128 TiB."""
+MAX_POOL_TOKENS = 10**12
+"""Most KV tokens of one replica accepted."""
 DEFAULT_ENGINE = "vllm"
 FLOP_CODES = ("bf16", "fp16", "fp8", "int8", "fp4")
 
@@ -133,14 +135,14 @@ def _read_deployment(fields: Fields, own: _Own) -> tuple[Deployment, tuple[Messa
         **_read_split(fields),
         memory_fraction=fields.number("memory_fraction"),
         max_model_len_tokens=_read_length(fields),
-        max_num_batched_tokens=fields.whole("max_num_batched_tokens"),
-        max_num_seqs=fields.whole("max_num_seqs"),
-        block_size_tokens=fields.whole("block_size"),
+        max_num_batched_tokens=fields.count("max_num_batched_tokens", MAX_TOKENS),
+        max_num_seqs=fields.count("max_num_seqs", MAX_CONCURRENCY),
+        block_size_tokens=fields.count("block_size", MAX_TOKENS),
         **dtypes,
         prefix_caching=fields.flag("enable_prefix_caching"),
         chunked_prefill=fields.flag("enable_chunked_prefill"),
         kv_pool_bytes_per_gpu=_read_pool(fields),
-        kv_tokens=fields.whole("kv_tokens"),
+        kv_tokens=fields.count("kv_tokens", MAX_POOL_TOKENS),
     )
     return deployment, notes
 
@@ -165,7 +167,7 @@ def _read_split(fields: Fields) -> _Split:
 
 
 def _read_length(fields: Fields) -> int | None:
-    return None if fields.raw("max_model_len") == MODEL_LENGTH else fields.whole("max_model_len")
+    return None if fields.raw("max_model_len") == MODEL_LENGTH else fields.count("max_model_len", MAX_TOKENS)
 
 
 def _read_pool(fields: Fields) -> int | None:

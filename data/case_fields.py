@@ -102,6 +102,20 @@ class Fields:
         value = self.raw(key)
         return None if value is None else as_whole(value, self.name_of(key))
 
+    def count(self, key: str, limit: int) -> int | None:
+        """A whole number from 1 to ``limit``."""
+        value = self.whole(key)
+        if value is not None and not 1 <= value <= limit:
+            raise InputError(
+                msg(
+                    "{name} must be between 1 and {limit:count}, got {value}: correct it.",
+                    name=self.name_of(key),
+                    limit=limit,
+                    value=shown(value),
+                )
+            )
+        return value
+
     def text(self, key: str) -> str | None:
         """A text."""
         value = self.raw(key)

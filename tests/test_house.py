@@ -27,7 +27,7 @@ DISTRIBUTION = {
     "starlette": "streamlit",
     "markupsafe": "jinja2",
 }
-"""Import name → the requirement that brings it, where the two differ (Streamlit brings Starlette, Jinja2 MarkupSafe)."""
+"""Import name → the requirement that brings it, where the two differ: Streamlit brings Starlette, Jinja2 MarkupSafe."""
 
 
 def _name(path: Path) -> str:
