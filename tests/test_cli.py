@@ -217,31 +217,77 @@ def test_evidence_that_cannot_be_used_is_an_error(asked: Any) -> None:
     assert "error" in lines(result)[0]
 
 
-def sample_files() -> list[str]:
-    return sorted(str(p) for p in (ROOT / "data" / "samples").iterdir() if p.name not in ("example.json", "README.md"))
+@pytest.fixture
+def result_file(tmp_path: Path) -> Path:
+    """What ``vllm bench serve --save-result`` writes, with round numbers."""
+    percentiles = {
+        f"{stat}_{latency}_ms": value
+        for latency, value in (("ttft", 100.0), ("tpot", 10.0), ("itl", 10.0))
+        for stat in ("mean", "median", "p99")
+    }
+    content = {
+        "date": "20261130-120000",
+        "endpoint_type": "vllm",
+        "model_id": "Qwen/Qwen3-14B",
+        "tokenizer_id": "Qwen/Qwen3-14B",
+        "num_prompts": 2000,
+        "request_rate": 4.0,
+        "burstiness": 1.0,
+        "max_concurrency": None,
+        "duration": 500.0,
+        "completed": 2000,
+        "failed": 0,
+        "total_input_tokens": 1_000_000,
+        "total_output_tokens": 200_000,
+        "request_throughput": 4.0,
+        "output_throughput": 400.0,
+        "total_token_throughput": 2400.0,
+        **percentiles,
+        **{f"std_{latency}_ms": 1.0 for latency in ("ttft", "tpot", "itl")},
+    }
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    return file
 
 
-def test_result_files_of_other_tools_are_read_one_line_each() -> None:
-    files = sample_files()
-    answers = lines(run("read", *files))
-    assert [answer["file"] for answer in answers] == files
-    for answer in answers:
-        assert {"file", "format", "records", "warnings", "notes"} <= answer.keys()
+def test_result_files_of_other_tools_are_read_one_line_each(result_file: Path) -> None:
+    first, second = lines(run("read", str(result_file), str(result_file)))
+    assert first == second
+    assert {"file", "format", "records", "warnings", "notes"} <= first.keys()
+    (record,) = first["records"]
+    assert record["model"] == "Qwen/Qwen3-14B"
+    assert record["ttft_ms"]["mean"] == pytest.approx(100)
+    assert record["output_token_throughput"] == pytest.approx(400)
+    for warning in first["warnings"]:
+        assert {"code", "text", "fields"} <= warning.keys()
 
 
-def test_a_file_that_is_not_there_is_an_error_in_place(tmp_path: Path) -> None:
-    result = run("read", str(tmp_path / "none.json"), *sample_files()[:1])
-    first, second = lines(result)
+def test_a_file_that_cannot_be_read_is_an_error_in_place(result_file: Path, tmp_path: Path) -> None:
+    poem = tmp_path / "poem.txt"
+    poem.write_text("not a benchmark", encoding="utf-8")
+    result = run("read", str(tmp_path / "none.json"), str(poem), str(result_file))
+    missing, unknown, good = lines(result)
     assert result.exit_code == 1
-    assert "none.json" in first["error"]
-    assert "format" in second
+    assert "none.json" in missing["error"]
+    assert "error" in unknown
+    assert "format" in good
 
 
-def test_the_same_file_twice_has_the_same_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_file_twice_has_the_same_id(
+    result_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
-    file = sample_files()[0]
-    once, twice = lines(run("ingest", file)), lines(run("ingest", file))
-    assert once[0]["ids"] == twice[0]["ids"] != []
+    once, twice = lines(run("ingest", str(result_file), str(result_file)))
+    assert once["ids"] == twice["ids"] != []
+    assert (once["already_there"], twice["already_there"]) == (False, True)
+
+
+def test_a_probe_line_is_stored_like_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
+    file = tmp_path / "probe.json"
+    file.write_text('{"tool": "plimsoll-probe", "started_at": "2026-11-30T12:00:00Z"}\n', encoding="utf-8")
+    once, twice = lines(run("ingest", str(file), str(file)))
+    assert once["ids"] == twice["ids"] != []
 
 
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
