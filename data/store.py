@@ -47,6 +47,22 @@ from data.store_rows import (
     stored_snapshot,
 )
 
+__all__ = [
+    "KINDS",
+    "Action",
+    "AddOutcome",
+    "OwnEntry",
+    "ScenarioVersion",
+    "Store",
+    "StoredFile",
+    "StoredProbe",
+    "StoredReview",
+    "StoredRun",
+    "StoredSnapshot",
+    "content_id",
+    "default_path",
+]
+
 DEFAULT_PATH = Path("var") / "plimsoll.duckdb"
 PATH_VARIABLE = "PLIMSOLL_STORE"
 

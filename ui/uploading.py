@@ -8,8 +8,7 @@ import streamlit as st
 
 from calc.errors import PlimsollError
 from calc.messages import Message
-from data.formats import propose_columns, read
-from data.formats.headers import FIELD_CHOICES
+from data.formats import FIELD_CHOICES, propose_columns, read
 from data.records import ReadResult
 from data.store import content_id
 from ui import bench_view, parts, resources, state

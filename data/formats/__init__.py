@@ -10,7 +10,7 @@ from calc.messages import msg
 from data.formats import metrics_file, vllm_serve
 from data.formats.columns import ColumnGuess, guesses
 from data.formats.document import Document, open_document
-from data.formats.fields import FIELD_CHOICES, FieldChoice
+from data.formats.fields import FIELD_CHOICES
 from data.formats.generic_csv import read_table
 from data.formats.record import records, to_record
 from data.formats.table import find_table
@@ -20,7 +20,6 @@ __all__ = [
     "FIELD_CHOICES",
     "READERS",
     "ColumnGuess",
-    "FieldChoice",
     "Reader",
     "propose_columns",
     "read",
@@ -53,9 +52,9 @@ def read(content: bytes, name: str, columns: Mapping[str, str] | None = None) ->
     ``columns`` corrects what the headers of a hand-made table seem to mean: header → ``ttft.p99:ms``, ``ignore`` …
     """
     document = open_document(content, name)
-    for reader in READERS:
-        if columns is None and reader.looks_like(document):
-            return reader.read(document)
+    reader = _reader(document) if columns is None else None
+    if reader is not None:
+        return reader.read(document)
     table = None if document.values else find_table(document.text, name)
     if table is None:
         raise _unknown(name)
@@ -63,14 +62,20 @@ def read(content: bytes, name: str, columns: Mapping[str, str] | None = None) ->
 
 
 def propose_columns(content: bytes, name: str) -> tuple[ColumnGuess, ...]:
-    """What each column of a hand-made table seems to mean; empty for a tool's own format, where nothing is to ask."""
-    document = open_document(content, name)
-    if document.values or any(reader.looks_like(document) for reader in READERS):
+    """What each column of a hand-made table seems to mean, to be shown and corrected before storing.
+
+    Empty when there is nothing to ask: a tool's own format, or a file that :func:`read` refuses with its reason.
+    """
+    try:
+        document = open_document(content, name)
+        table = None if document.values or _reader(document) else find_table(document.text, name)
+    except UnreadableFile:
         return ()
-    table = find_table(document.text, name)
-    if table is None:
-        raise _unknown(name)
-    return guesses(table)
+    return () if table is None else guesses(table)
+
+
+def _reader(document: Document) -> Reader | None:
+    return next((reader for reader in READERS if reader.looks_like(document)), None)
 
 
 def _unknown(name: str) -> UnreadableFile:

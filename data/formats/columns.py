@@ -46,8 +46,8 @@ class ColumnGuess:
     samples: tuple[str, ...]
 
     @property
-    def meaning(self) -> str:
-        """The guess as ``read`` takes it back, e.g. ``ttft.mean:ms``."""
+    def choice(self) -> str:
+        """The guess as ``read`` takes it back and :data:`FIELD_CHOICES` lists it, e.g. ``ttft.mean:ms``."""
         return str(ColumnMeaning(code=self.code, statistic=self.statistic, unit=self.unit))
 
 
@@ -103,19 +103,18 @@ def _samples(table: Table, column: Column) -> tuple[str, ...]:
 
 
 def _column(index: int, header: str, cells: Sequence[str], correction: str | None, comma: bool) -> Column:
+    guessed = understand(header) or HeaderMeaning(code=IGNORE)
+    meaning = ColumnMeaning(code=guessed.code, statistic=guessed.statistic, unit=guessed.unit)
     if correction is not None:
-        meaning, guessed = parse_meaning(correction, header), None
-    else:
-        guessed = understand(header) or HeaderMeaning(code=IGNORE)
-        meaning = ColumnMeaning(code=guessed.code, statistic=guessed.statistic, unit=guessed.unit)
+        meaning = parse_meaning(correction, header)
     numbers = _numbers(cells, comma) if FIELDS[meaning.code].kind in ("time", "share") else []
     complete = _with_unit(meaning, numbers)
     return Column(
         index=index,
         header=header,
         meaning=complete,
-        assumed=guessed is not None and guessed.assumed and not _unit_in_cells(guessed, numbers),
-        nominal=guessed is not None and guessed.nominal,
+        assumed=correction is None and guessed.assumed and not _unit_in_cells(guessed, numbers),
+        nominal=guessed.nominal and meaning.code == guessed.code,
         decimal_comma=comma,
         percent=complete.unit == "%",
     )

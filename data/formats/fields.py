@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -24,8 +24,8 @@ UNITS: Mapping[str, Mapping[str, float]] = MappingProxyType(
 
 
 @dataclass(frozen=True, kw_only=True)
-class FieldChoice:
-    """One meaning a column can be given."""
+class Field:
+    """One meaning a column can have."""
 
     code: str
     title: Message
@@ -56,84 +56,91 @@ class ColumnMeaning:
 
 IGNORE = "ignore"
 
-FIELD_CHOICES: tuple[FieldChoice, ...] = (
-    FieldChoice(code=IGNORE, title=msg("do not use"), kind="none", target=""),
-    FieldChoice(code="model", title=msg("model"), kind="text", target="model"),
-    FieldChoice(code="backend", title=msg("engine"), kind="text", target="backend"),
-    FieldChoice(code="gpu", title=msg("GPU"), kind="text", target="gpu"),
-    FieldChoice(code="gpu_count", title=msg("number of GPUs"), kind="count", target="gpu_count"),
-    FieldChoice(code="date", title=msg("date"), kind="text", target="date"),
-    FieldChoice(code="request_rate", title=msg("request rate, sent"), kind="rate", target="request_rate_per_s"),
-    FieldChoice(code="max_concurrency", title=msg("concurrency"), kind="count", target="max_concurrency"),
-    FieldChoice(code="num_prompts", title=msg("requests sent"), kind="count", target="num_prompts"),
-    FieldChoice(code="completed", title=msg("requests completed"), kind="count", target="completed"),
-    FieldChoice(code="failed", title=msg("requests failed"), kind="count", target="failed"),
-    FieldChoice(code="success_share", title=msg("success rate"), kind="share", target="success_share"),
-    FieldChoice(code="error_share", title=msg("error rate"), kind="share", target="error_share"),
-    FieldChoice(code="duration", title=msg("duration of the run"), kind="time", target="duration_s"),
-    FieldChoice(
-        code="input_tokens", title=msg("prompt tokens"), kind="number", target="input_tokens", has_statistic=True
-    ),
-    FieldChoice(
-        code="output_tokens", title=msg("output tokens"), kind="number", target="output_tokens", has_statistic=True
-    ),
-    FieldChoice(
-        code="input_tokens_total", title=msg("prompt tokens, total"), kind="count", target="input_tokens_total"
-    ),
-    FieldChoice(
-        code="output_tokens_total", title=msg("output tokens, total"), kind="count", target="output_tokens_total"
-    ),
-    FieldChoice(code="ttft", title=msg("TTFT"), kind="time", target="ttft", has_statistic=True),
-    FieldChoice(code="tpot", title=msg("TPOT"), kind="time", target="tpot", has_statistic=True),
-    FieldChoice(code="itl", title=msg("ITL"), kind="time", target="itl", has_statistic=True),
-    FieldChoice(code="e2e", title=msg("E2E latency"), kind="time", target="e2e", has_statistic=True),
-    FieldChoice(
-        code="request_throughput", title=msg("requests per second"), kind="rate", target="request_throughput_per_s"
-    ),
-    FieldChoice(
+_FIELDS: tuple[Field, ...] = (
+    Field(code=IGNORE, title=msg("do not use"), kind="none", target=""),
+    Field(code="model", title=msg("model"), kind="text", target="model"),
+    Field(code="backend", title=msg("engine"), kind="text", target="backend"),
+    Field(code="gpu", title=msg("GPU"), kind="text", target="gpu"),
+    Field(code="gpu_count", title=msg("number of GPUs"), kind="count", target="gpu_count"),
+    Field(code="date", title=msg("date"), kind="text", target="date"),
+    Field(code="request_rate", title=msg("request rate, sent"), kind="rate", target="request_rate_per_s"),
+    Field(code="max_concurrency", title=msg("concurrency"), kind="count", target="max_concurrency"),
+    Field(code="num_prompts", title=msg("requests sent"), kind="count", target="num_prompts"),
+    Field(code="completed", title=msg("requests completed"), kind="count", target="completed"),
+    Field(code="failed", title=msg("requests failed"), kind="count", target="failed"),
+    Field(code="success_share", title=msg("success rate"), kind="share", target="success_share"),
+    Field(code="error_share", title=msg("error rate"), kind="share", target="error_share"),
+    Field(code="duration", title=msg("duration of the run"), kind="time", target="duration_s"),
+    Field(code="input_tokens", title=msg("prompt tokens"), kind="number", target="input_tokens", has_statistic=True),
+    Field(code="output_tokens", title=msg("output tokens"), kind="number", target="output_tokens", has_statistic=True),
+    Field(code="input_tokens_total", title=msg("prompt tokens, total"), kind="count", target="input_tokens_total"),
+    Field(code="output_tokens_total", title=msg("output tokens, total"), kind="count", target="output_tokens_total"),
+    Field(code="ttft", title=msg("TTFT"), kind="time", target="ttft", has_statistic=True),
+    Field(code="tpot", title=msg("TPOT"), kind="time", target="tpot", has_statistic=True),
+    Field(code="itl", title=msg("ITL"), kind="time", target="itl", has_statistic=True),
+    Field(code="e2e", title=msg("E2E latency"), kind="time", target="e2e", has_statistic=True),
+    Field(code="request_throughput", title=msg("requests per second"), kind="rate", target="request_throughput_per_s"),
+    Field(
         code="output_token_throughput",
         title=msg("output tokens per second"),
         kind="rate",
         target="output_token_throughput_per_s",
     ),
-    FieldChoice(
+    Field(
         code="total_token_throughput",
         title=msg("prompt and output tokens per second"),
         kind="rate",
         target="total_token_throughput_per_s",
     ),
-    FieldChoice(
+    Field(
         code="input_token_throughput",
         title=msg("prompt tokens per second"),
         kind="rate",
         target="input_token_throughput_per_s",
     ),
-    FieldChoice(
+    Field(
         code="ambiguous_throughput",
         title=msg("throughput, of what is not said"),
         kind="rate",
         target="ambiguous_throughput_per_s",
     ),
-    FieldChoice(
+    Field(
         code="user_token_rate", title=msg("tokens per second of one request"), kind="rate", target="user_tokens_per_s"
     ),
-    FieldChoice(
-        code="gpu_token_rate", title=msg("tokens per second of one GPU"), kind="rate", target="gpu_tokens_per_s"
-    ),
-    FieldChoice(code="prefix_hit_share", title=msg("prefix hit rate"), kind="share", target="prefix_hit_share"),
-    FieldChoice(code="kv_usage_share", title=msg("KV usage"), kind="share", target="kv_usage_share"),
-    FieldChoice(code="gpu_memory_peak", title=msg("GPU memory, peak"), kind="bytes", target="gpu_memory_peak_bytes"),
-    FieldChoice(code="gpu_busy_share", title=msg("GPU utilisation"), kind="share", target="gpu_busy_share"),
-    FieldChoice(code="goodput", title=msg("goodput, requests per second"), kind="rate", target="goodput_per_s"),
-    FieldChoice(code="slo_share", title=msg("share within the SLO"), kind="share", target="slo_share"),
-    FieldChoice(code="request_index", title=msg("request number"), kind="none", target=""),
-    FieldChoice(code="answer_text", title=msg("prompt or answer text, never stored"), kind="none", target=""),
-    FieldChoice(code="start_time", title=msg("start of the request"), kind="text", target="start_time"),
-    FieldChoice(code="end_time", title=msg("end of the request"), kind="text", target="end_time"),
+    Field(code="gpu_token_rate", title=msg("tokens per second of one GPU"), kind="rate", target="gpu_tokens_per_s"),
+    Field(code="prefix_hit_share", title=msg("prefix hit rate"), kind="share", target="prefix_hit_share"),
+    Field(code="kv_usage_share", title=msg("KV usage"), kind="share", target="kv_usage_share"),
+    Field(code="gpu_memory_peak", title=msg("GPU memory, peak"), kind="bytes", target="gpu_memory_peak_bytes"),
+    Field(code="gpu_busy_share", title=msg("GPU utilisation"), kind="share", target="gpu_busy_share"),
+    Field(code="goodput", title=msg("goodput, requests per second"), kind="rate", target="goodput_per_s"),
+    Field(code="slo_share", title=msg("share within the SLO"), kind="share", target="slo_share"),
+    Field(code="request_index", title=msg("request number"), kind="none", target=""),
+    Field(code="answer_text", title=msg("prompt or answer text, never stored"), kind="none", target=""),
+    Field(code="start_time", title=msg("start of the request"), kind="text", target="start_time"),
+    Field(code="end_time", title=msg("end of the request"), kind="text", target="end_time"),
 )
 """Every meaning, in the order a page offers them."""
 
-FIELDS: Mapping[str, FieldChoice] = MappingProxyType({choice.code: choice for choice in FIELD_CHOICES})
+FIELDS: Mapping[str, Field] = MappingProxyType({field.code: field for field in _FIELDS})
+
+
+def _choices() -> Iterator[tuple[str, Message]]:
+    for field in _FIELDS:
+        for statistic in STATISTICS if field.has_statistic else (None,):
+            for unit in field.units or (None,):
+                meaning = ColumnMeaning(code=field.code, statistic=statistic, unit=unit)
+                yield str(meaning), _title(field, statistic, unit)
+
+
+def _title(field: Field, statistic: str | None, unit: str | None) -> Message:
+    if statistic is None and unit is None:
+        return field.title
+    detail = " ".join(part for part in (statistic, unit) if part is not None)
+    return msg("{field}, {detail}", field=field.title, detail=detail)
+
+
+FIELD_CHOICES: Mapping[str, Message] = MappingProxyType(dict(_choices()))
+"""Everything a user can say a column is (``ttft.p99:ms``, ``ignore`` …) with words for it."""
 
 
 def parse_meaning(text: str, header: str) -> ColumnMeaning:
@@ -172,5 +179,5 @@ def _codes() -> str:
     return ", ".join(FIELDS)
 
 
-def _default_statistic(choice: FieldChoice) -> str | None:
+def _default_statistic(choice: Field) -> str | None:
     return "mean" if choice.has_statistic else None

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from calc.messages import msg
-from data.formats.row_checks import RefusedRow
+from data.formats.row_checks import MAX_NUMBER, RefusedRow
 
 MAX_TEXT = 200
 """Longest text kept; longer ones are prompts or logs."""
-MAX_NUMBER = 1e15
-"""Larger than any count a benchmark can reach."""
 
 
 def number(raw: Mapping[str, Any], key: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -11,6 +12,8 @@ from enum import Enum
 from calc.messages import msg
 from data.formats.row_checks import RefusedRow
 
+_SHOWN = 40
+"""Characters of a bad cell shown to the user."""
 _EMPTY_WORDS = "- -- — / n/a na nan null none [n/a] 无 未测 x ?"
 _FAILED_WORDS = "oom 失败 超时 timeout fail failed error 崩溃 crash 报错"
 _COUNTED = "tokens token tok tokens/s tok/s token/s req/s /s qps rps 个 次 条 卡 张"
@@ -76,16 +79,16 @@ def parse_cell(cell: str, *, decimal_comma: bool, what: str) -> Number | Special
         return Number(value=_float(mean, decimal_comma), unit=_unit(rest), spread=_float(deviation, decimal_comma))
     match = _CELL.match(text.translate(_BLANKS))
     if match is None:
-        raise RefusedRow(msg("{what} is {cell!r}: a number was expected.", what=what, cell=cell[:40]))
+        raise RefusedRow(msg("{what} is {cell!r}: a number was expected.", what=what, cell=cell[:_SHOWN]))
     digits, rest = match.group(1), match.group(2).lower()
     if rest in _TEN_THOUSAND:
         return Number(value=_float(digits, decimal_comma) * _TEN_THOUSAND[rest])
     if rest.rstrip("b") in ("k", "m") and rest not in _UNITS:
         raise RefusedRow(
-            msg("{what} is {cell!r}: 1,000 or 1,024 is not said, write the number out.", what=what, cell=cell[:40])
+            msg("{what} is {cell!r}: 1,000 or 1,024 is not said, write the number out.", what=what, cell=cell[:_SHOWN])
         )
     if rest not in _UNITS and rest not in _NO_UNITS:
-        raise RefusedRow(msg("{what} is {cell!r}: a number was expected.", what=what, cell=cell[:40]))
+        raise RefusedRow(msg("{what} is {cell!r}: a number was expected.", what=what, cell=cell[:_SHOWN]))
     return Number(value=_float(digits, decimal_comma), unit=_unit(rest))
 
 
@@ -121,6 +124,11 @@ def _float(digits: str, decimal_comma: bool) -> float:
     plain = digits.replace("−", "-")
     plain = plain.replace(".", "").replace(",", ".") if decimal_comma else plain.replace(",", "")
     try:
-        return float(plain)
+        value = float(plain)
     except ValueError:
-        raise RefusedRow(msg("{digits!r} has more than one decimal sign: check the number.", digits=digits)) from None
+        raise RefusedRow(
+            msg("{digits!r} has more than one decimal sign: check the number.", digits=digits[:_SHOWN])
+        ) from None
+    if not math.isfinite(value):
+        raise RefusedRow(msg("{digits!r} is far beyond any benchmark: check the number.", digits=digits[:_SHOWN]))
+    return value

@@ -14,6 +14,8 @@ from data.records import BenchmarkRun, LatencyStats
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 LABELS = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E"}
 _RISING = (("p50_s", "P50"), ("p90_s", "P90"), ("p95_s", "P95"), ("p99_s", "P99"))
+MAX_NUMBER = 1e15
+"""Larger than any count a benchmark can reach."""
 _ROUNDING = 1.001
 """Two columns rounded differently may disagree by this factor before they count as swapped."""
 
@@ -37,8 +39,15 @@ def check_row(run: BenchmarkRun) -> None:
 def _negative(run: BenchmarkRun) -> Iterator[Message]:
     for field in fields(run):
         value = getattr(run, field.name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and not (value >= 0 and math.isfinite(value)):
-            yield msg("{field} is {value}: a number of 0 or more was expected.", field=field.name, value=value)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if not 0 <= value <= MAX_NUMBER:
+            yield msg(
+                "{field} is {value:.6g}: a number from 0 to {limit:.0e} was expected.",
+                field=field.name,
+                value=value,
+                limit=MAX_NUMBER,
+            )
 
 
 def _negative_latency(run: BenchmarkRun) -> Iterator[Message]:

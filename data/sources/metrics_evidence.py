@@ -15,7 +15,7 @@ _WINDOW = "between two scrapes"
 _MOMENT = "at one moment"
 
 
-def evidence_of(snapshot: MetricsSnapshot) -> tuple[Evidence, ...]:
+def evidence(snapshot: MetricsSnapshot) -> tuple[Evidence, ...]:
     """Every figure of the snapshot under its metric name, in base units, measured inside the server."""
     span = _SINCE_START if snapshot.window_s is None else _WINDOW
     date = "" if snapshot.taken_at_s is None else datetime.fromtimestamp(snapshot.taken_at_s, UTC).isoformat()

@@ -8,8 +8,8 @@ from typing import Any
 from calc.errors import InputError
 from calc.messages import msg
 from data.records import MetricsSnapshot
+from data.sources.engine_metrics import COUNTERS, HISTOGRAMS
 from data.sources.metrics_text import stats_of, subtract
-from data.sources.prometheus import COUNTERS, HISTOGRAMS
 
 
 def difference(before: MetricsSnapshot, after: MetricsSnapshot, seconds: float | None = None) -> MetricsSnapshot:
