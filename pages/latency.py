@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import charts, parts, resources, state
+from ui import charts, parts, refining, resources, state
 from ui.story import about_latency, words
 from ui.text import t
 
@@ -23,14 +23,14 @@ parts.answer(
 )
 
 
-@state.fragment
+@state.fragment(run_every=refining.pause_s(asked))
 def load_curves() -> None:
     """Five points at once, twelve finer ones on the next tick, without touching the rest of the page."""
     metric = st.segmented_control(
         t("Metric"), words.METRICS, default=words.leading_metric(slo), required=True, key="latency_metric",
-        format_func=words.term_label, label_visibility="collapsed", bind="query-params",
+        format_func=words.term_label, label_visibility="collapsed", persist_state="session",
     )  # fmt: skip
-    sweep = parts.refined_sweep(asked)
+    sweep = refining.curve(asked)
     figure = charts.load_curve(sweep, metric, words.target(slo, metric), parts.tones())
     parts.chart(figure, about_latency.curve_alt(sweep, metric), "latency_load")
 

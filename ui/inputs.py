@@ -40,17 +40,35 @@ MAX_CONFIG_BYTES = 2_000_000
 """A Hub config.json is a few kilobytes."""
 
 
-def sidebar() -> None:
-    """Draw every scenario field in the sidebar; ``state.current()`` reads them."""
+def sidebar(page: str) -> None:
+    """Draw the scenario's fields in the sidebar; ``state.current()`` reads them, drawn or folded away.
+
+    ``page`` (its URL path) decides which section begins unfolded there.
+    """
     with st.sidebar:
         _language()
         _model()
         _gpus()
         _load()
-        _targets()
-        _engine()
-        _prices()
+        _section(page, "lengths", t("Lengths"), "straighten", _both_lengths)
+        _section(page, "targets", t("Targets (SLO)"), "flag", _targets)
+        _section(page, "engine", t("Engine"), "settings", _engine)
+        _section(page, "prices", t("Name and price"), "sell", _prices)
     state.write_link()
+
+
+UNFOLDED = {"workload": "lengths", "memory": "engine", "latency": "targets", "alternatives": "prices"}
+"""The section that a page's question is about."""
+
+
+def _section(page: str, name: str, title: str, icon: str, draw: Callable[[], None]) -> None:
+    """A foldable group of fields. A folded one is not drawn, which keeps every page quick; its values stay."""
+    expander = st.expander(
+        title, UNFOLDED.get(page) == name, key=f"fold_{page}_{name}", icon=f":material/{icon}:", on_change="rerun"
+    )
+    if expander.open:
+        with expander:
+            draw()
 
 
 def _label(key: str) -> str:
@@ -102,11 +120,19 @@ def _language() -> None:
 
 
 def _model() -> None:
-    own = {state.OWN_PREFIX + row.entry_id: row.name for row in resources.store().own_models()}
+    own = {state.OWN_PREFIX + row.entry_id: row.name for row in resources.own_models()}
     options = [*own, *sorted(catalogue.models(), key=str.lower)]
     choice("model", options, format_func=lambda code: own.get(code, str(code)))
-    with st.popover(t("Use a config.json"), icon=":material/data_object:", width="stretch"):
-        _own_model_form()
+    popover = st.popover(
+        t("Use a config.json"),
+        key="own_model_popover",
+        icon=":material/data_object:",
+        width="stretch",
+        on_change="rerun",
+    )
+    if popover.open:
+        with popover:
+            _own_model_form()
 
 
 def _own_model_form() -> None:
@@ -191,9 +217,11 @@ def _load() -> None:
         _label("hit"), 0.0, 100.0, None, 1.0, key="hit", format="%g", help=t(FIELDS["hit"].help),
         persist_state="session",
     )  # fmt: skip
-    with st.expander(t("Lengths"), icon=":material/straighten:"):
-        for what in ("prompt", "output"):
-            _lengths(what)
+
+
+def _both_lengths() -> None:
+    for what in ("prompt", "output"):
+        _lengths(what)
 
 
 def _lengths(what: str) -> None:
@@ -207,10 +235,9 @@ def _lengths(what: str) -> None:
 
 
 def _targets() -> None:
-    with st.expander(t("Targets (SLO)"), icon=":material/flag:"):
-        for key in ("slo_ttft", "slo_itl", "slo_e2e"):
-            number(key)
-        choice("percentile", PERCENTILES, format_func=percentile_name)
+    for key in ("slo_ttft", "slo_itl", "slo_e2e"):
+        number(key)
+    choice("percentile", PERCENTILES, format_func=percentile_name)
 
 
 def _forget_version() -> None:
@@ -218,21 +245,19 @@ def _forget_version() -> None:
 
 
 def _engine() -> None:
-    with st.expander(t("Engine"), icon=":material/settings:"):
-        names = list(dict.fromkeys(row.id for row in catalogue.engines()))
-        engine = choice("engine", names, on_change=_forget_version)
-        versions = [row.version for row in catalogue.engines() if row.id == engine]
-        choice("version", [fields.NEWEST, *reversed(versions)])
-        choice("kv_dtype", KV_DTYPES)
-        choice("weight_dtype", WEIGHT_DTYPES)
-        choice("prefix_caching", list(fields.SWITCH))
-        for key in ("max_len", "max_seqs", "max_batched", "fraction", "dp"):
-            number(key)
-        st.toggle(_label("ep"), key="ep", help=t(FIELDS["ep"].help), persist_state="session")
+    names = list(dict.fromkeys(row.id for row in catalogue.engines()))
+    engine = choice("engine", names, on_change=_forget_version)
+    versions = [row.version for row in catalogue.engines() if row.id == engine]
+    choice("version", [fields.NEWEST, *reversed(versions)])
+    choice("kv_dtype", KV_DTYPES)
+    choice("weight_dtype", WEIGHT_DTYPES)
+    choice("prefix_caching", list(fields.SWITCH))
+    for key in ("max_len", "max_seqs", "max_batched", "fraction", "dp"):
+        number(key)
+    st.toggle(_label("ep"), key="ep", help=t(FIELDS["ep"].help), persist_state="session")
 
 
 def _prices() -> None:
-    with st.expander(t("Name and price"), icon=":material/sell:"):
-        line("name")
-        number("price")
-        choice("currency", CURRENCIES)
+    line("name")
+    number("price")
+    choice("currency", CURRENCIES)

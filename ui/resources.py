@@ -18,12 +18,25 @@ from calc.messages import Message
 from calc.scenario import Scenario
 from data import catalogue
 from data.case import example_case, read_case
-from data.store import Store, default_path
+from data.store import OwnEntry, Store, default_path
 from ui.measuring import Desk
 
 KEPT = 128
 """Answers kept for scenarios seen before (one is a few kilobytes)."""
 SAMPLES = Path(__file__).resolve().parent.parent / "data" / "samples"
+
+
+@st.cache_resource(show_spinner=False)
+def own_models() -> tuple[OwnEntry, ...]:
+    """Models the team added; read once, and again after each addition."""
+    return store().own_models()
+
+
+def add_own_model(name: str, entry: Mapping[str, Any], *, source: str) -> OwnEntry:
+    """Add a model of the team's own."""
+    added = store().add_model(name, entry, source=source)
+    own_models.clear()
+    return added
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,7 +56,7 @@ page = st.navigation(
     },
     position="top",
 )
-inputs.sidebar()
+inputs.sidebar(page.url_path)
 for problem in state.link_problems():
     st.warning(t(problem), icon=":material/link_off:")
 try:

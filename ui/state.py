@@ -143,21 +143,21 @@ def add_own_model(name: str, config: Mapping[str, Any]) -> None:
 
 
 def _own_id(name: str, config: Mapping[str, Any]) -> str:
-    stored = resources.store().add_model(name, {"config": dict(config)}, source=PASTED)
+    stored = resources.add_own_model(name, {"config": dict(config)}, source=PASTED)
     return OWN_PREFIX + stored.entry_id
 
 
 def _own_model_cases(model: Any) -> Mapping[str, Any]:
     if not str(model).startswith(OWN_PREFIX):
         return {}
-    return {OWN_PREFIX + own.entry_id: {"name": own.name, **own.entry} for own in resources.store().own_models()}
+    return {OWN_PREFIX + own.entry_id: {"name": own.name, **own.entry} for own in resources.own_models()}
 
 
 def _own_model_id(model: Any) -> str | None:
     """The id of a config.json model that a loaded case brings along; stored if it is new here."""
     if not isinstance(model, Mapping):
         return None
-    for own in resources.store().own_models():
+    for own in resources.own_models():
         if own.entry.get("config") == model["config"]:
             return OWN_PREFIX + own.entry_id
     return _own_id(str(model.get("name") or "own model"), model["config"])

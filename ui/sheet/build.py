@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calc import MODEL_VERSION
 from calc.decision import Decision, WhatIf
+from calc.decision import Verdict as Condition
 from calc.evidence import Evidence, Percentiles, Provenance
 from calc.latency import LatencyReport, LoadSweep
 from calc.memory import MemoryReport
@@ -18,6 +20,8 @@ from ui.sheet import numbers, proofs, statements
 from ui.sheet.numbers import figure
 from ui.sheet.review import Figure, Filing, LoadCurve, MemoryBar, Option, Proof, Review, State, Status, Verdict
 
+MAX_OPTIONS = 7
+"""What-ifs printed beside the scenario as it is."""
 MAX_REASONS = 3
 """A decision names at most three facts."""
 
@@ -58,6 +62,7 @@ def build_review(
         chosen_lever=decision.first_lever,
         memory=_bar(memory),
         curve=_curve(scenario, latency, sweep),
+        saturated=latency.saturated,
         split_s=(latency.queue_s, latency.prefill_s, latency.decode_s, latency.network_s),
         proofs=proven,
         missing=decision.missing,
@@ -80,6 +85,8 @@ def _status(filing: Filing, proven: Sequence[Proof]) -> Status:
 
 
 def _verdict(decision: Decision, lever: Message | None) -> Verdict:
+    own = [finding for finding in decision.findings if finding.supports == decision.outcome and not finding.guard]
+    judged = Counter(finding.verdict for finding in own)
     return Verdict(
         outcome=decision.outcome,
         bottleneck=decision.bottleneck,
@@ -88,6 +95,9 @@ def _verdict(decision: Decision, lever: Message | None) -> Verdict:
         runner_up=decision.runner_up,
         flips_when=decision.flips_when,
         first_lever=lever,
+        conditions_met=judged[Condition.MET],
+        conditions_not_met=judged[Condition.NOT_MET],
+        conditions_unknown=judged[Condition.UNKNOWN],
         legs_agree=decision.legs_agree,
     )
 
@@ -96,8 +106,15 @@ def _options(
     scenario: Scenario, memory: MemoryReport, latency: LatencyReport, decision: Decision, unit_cost: float | None
 ) -> tuple[Option, ...]:
     as_is = _option("", msg("As it is"), scenario, memory, latency, unit_cost)
-    first = sorted(decision.what_ifs, key=lambda option: option.lever != decision.first_lever)
-    return (as_is, *(_what_if(option, scenario) for option in first if option.scenario is not None))
+    tried = [option for option in decision.what_ifs if option.scenario is not None]
+    ordered = sorted(tried, key=lambda option: _rank(option, decision.first_lever))
+    return (as_is, *(_what_if(option, scenario) for option in ordered[:MAX_OPTIONS]))
+
+
+def _rank(option: WhatIf, first_lever: str | None) -> tuple[bool, bool, float]:
+    """The first lever leads, then what meets the SLO, cheapest first."""
+    cost = option.cost_per_million_tokens
+    return option.lever != first_lever, not option.meets_slo, math.inf if cost is None else cost
 
 
 def _what_if(option: WhatIf, scenario: Scenario) -> Option:

@@ -9,7 +9,7 @@ from calc import MODEL_VERSION
 from calc.evidence import Evidence, Percentiles, Provenance
 from calc.latency import LatencyReport, LoadSweep
 from calc.memory import MemoryReport
-from calc.messages import msg
+from calc.messages import Message, msg
 from calc.scenario import Scenario
 from calc.workload import Slo
 from data.records import BenchmarkRun, LatencyStats
@@ -90,7 +90,7 @@ def number_rows(
     return (
         *_memory_rows(scenario, memory),
         *_latency_rows(scenario.slo, latency, runs),
-        *_load_rows(latency, sweep),
+        *_load_rows(scenario.slo, latency, sweep),
         *_cache_rows(scenario, latency, evidence),
         NumberRow(
             key="cost",
@@ -133,7 +133,7 @@ def _memory_rows(scenario: Scenario, memory: MemoryReport) -> Iterator[NumberRow
     )
     yield NumberRow(
         key="max_concurrency",
-        label=msg("Max concurrency, {longest:tok} each", longest=memory.max_model_len_tokens),
+        label=msg("Max concurrency at {longest:tok}", longest=memory.max_model_len_tokens),
         figures=(figure(memory.max_concurrency, "number", pool),),
     )
 
@@ -147,7 +147,7 @@ def _latency_rows(slo: Slo, latency: LatencyReport, runs: Sequence[BenchmarkRun]
         reached = judged if isinstance(judged, float | int) else value.at(slo.percentile_share)
         yield NumberRow(
             key=name.lower(),
-            label=msg("{metric}", metric=name),
+            label=Message(name),
             figures=tuple(
                 figure(value.at(share), unit, Provenance.SIMULATED, percentile=label)
                 for label, share in _shown(slo.percentile_share)
@@ -157,7 +157,7 @@ def _latency_rows(slo: Slo, latency: LatencyReport, runs: Sequence[BenchmarkRun]
             if target_s is None
             else figure(target_s, unit, Provenance.DECLARED, percentile=percentile_name(slo.percentile_share)),
             passes=None if target_s is None or reached is None else reached <= target_s and not latency.saturated,
-            unstable=latency.saturated,
+            instead=msg("unstable") if latency.saturated else None,
         )
 
 
@@ -175,17 +175,19 @@ def _measured(name: str, unit: str, run: BenchmarkRun) -> tuple[Figure, ...]:
     )
 
 
-def _load_rows(latency: LatencyReport, sweep: LoadSweep | None) -> Iterator[NumberRow]:
+def _load_rows(slo: Slo, latency: LatencyReport, sweep: LoadSweep | None) -> Iterator[NumberRow]:
     knee = None if sweep is None else sweep.knee_load
     unit = "requests/s" if sweep is None or sweep.axis == "rate" else "count"
     planned = None if sweep is None else sweep.operating_load
+    never = sweep is not None and knee is None and any(target for *_, target in _targets(slo, latency))
     yield NumberRow(
         key="knee",
         label=msg("Highest load within SLO"),
         figures=(figure(knee, unit, Provenance.SIMULATED),),
         target=figure(planned, unit, Provenance.DECLARED) if planned is not None else None,
         at_least=True,
-        passes=None if knee is None or planned is None else knee >= planned,
+        passes=False if never else None if knee is None or planned is None else knee >= planned,
+        instead=msg("none of those simulated") if never else None,
     )
     yield NumberRow(
         key="attainment",

@@ -5,7 +5,7 @@ Renderers only lay out; they neither format a number nor choose a word. So the t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -15,11 +15,15 @@ from ui.palette import PROVENANCE_COLOURS
 from ui.sheet import tables
 from ui.sheet.codec import SHORT_HASH, review_hash
 from ui.sheet.plain import plain
-from ui.sheet.review import Filing, Party, Review, Status
+from ui.sheet.review import Filing, Party, Review, Status, Verdict
 from ui.sheet.svg import load_svg, memory_svg
 from ui.sheet.tables import PARTIES, Table, say
 from ui.text import current, speaking, t
 
+MAX_IDS = 4
+"""Uploads named in the foot; the saved review names all."""
+MAX_GAPS = 5
+PERSON_LIMIT = 40
 NAME_LIMIT = 72
 """Longest name printed whole; longer ones are cut with an ellipsis."""
 
@@ -160,7 +164,7 @@ def _compose(review: Review) -> Page:
         numbers=tables.numbers_table(review.numbers),
         options=tables.options_table(review.options, review.chosen_lever),
         proofs=tables.proofs_table(review.proofs),
-        missing=Section(heading=t("Missing"), items=tuple(say(gap) for gap in review.missing)),
+        missing=Section(heading=t("Missing"), items=_missing(review.missing)),
         checks_heading=t("To verify by hand"),
         checks=tuple(Labelled(label=t(GROUPS[one.group]), text=say(one.text)) for one in review.checks),
         risks=Section(heading=t("Risks"), items=tuple(say(risk) for risk in review.risks)),
@@ -197,7 +201,7 @@ def _facts(review: Review) -> tuple[Labelled, ...]:
     return (
         Labelled(label=t("Sheet"), text=review_hash(review)[:SHORT_HASH]),
         Labelled(label=t("Date"), text=plain(filing.created_at, 10) or t("not dated")),
-        Labelled(label=t("Author"), text=plain(filing.author_role, 40) or t("not named")),
+        Labelled(label=t("Author"), text=plain(filing.author_role, PERSON_LIMIT) or t("not named")),
     )
 
 
@@ -210,12 +214,25 @@ def _asides(review: Review) -> tuple[Labelled, ...]:
         (t("It flips when"), say(verdict.flips_when) if verdict.flips_when else t("no flip was found")),
         (t("What binds"), t(BOUNDS.get(verdict.bottleneck, BOUNDS["unknown"]))),
     ]
+    if verdict.conditions_met + verdict.conditions_not_met + verdict.conditions_unknown:
+        pairs.append((t("Conditions"), _conditions(verdict)))
     if not verdict.legs_agree:
         pairs.append((t("Note"), t("conditions and what-ifs point to different answers")))
     return tuple(Labelled(label=label, text=text) for label, text in pairs)
 
 
+def _conditions(verdict: Verdict) -> str:
+    return t(
+        "{met:count} met, {not_met:count} not met, {unknown:count} unknown",
+        met=verdict.conditions_met,
+        not_met=verdict.conditions_not_met,
+        unknown=verdict.conditions_unknown,
+    )
+
+
 def _split(review: Review) -> str:
+    if review.saturated:
+        return t("The load exceeds what can be served: latency grows with time")
     queue, prefill, decode, network = review.split_s
     return t(
         "Mean E2E {total:s} = queue {queue:s} + prefill {prefill:s} + decode {decode:s} + network {network:s}",
@@ -228,7 +245,7 @@ def _split(review: Review) -> str:
 
 
 def _sign(party: Party, filing: Filing) -> Sign:
-    name = plain(filing.owners.get(party, ""), NAME_LIMIT)
+    name = plain(filing.owners.get(party, ""), PERSON_LIMIT)
     return Sign(
         party=t(PARTIES[party]),
         confirms=t(CONFIRMS[party]),
@@ -238,8 +255,14 @@ def _sign(party: Party, filing: Filing) -> Sign:
     )
 
 
+def _missing(gaps: Sequence[Message]) -> tuple[str, ...]:
+    listed = tuple(say(gap) for gap in gaps[:MAX_GAPS])
+    more = len(gaps) - len(listed)
+    return (*listed, t("and {more:count} more", more=more)) if more else listed
+
+
 def _footer(review: Review) -> str:
-    ids = ", ".join(plain(one, SHORT_HASH) for one in review.filing.snapshot_ids[:4])
+    ids = ", ".join(plain(one[:SHORT_HASH], SHORT_HASH) for one in review.filing.snapshot_ids[:MAX_IDS])
     parts = [
         t("Plimsoll, calculation {version}", version=review.model_version),
         t("sheet {hash}", hash=review_hash(review)[:SHORT_HASH]),

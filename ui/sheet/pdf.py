@@ -14,6 +14,7 @@ import typst
 from ui import palette
 from ui.sheet import glyphs
 from ui.sheet.page import Page
+from ui.sheet.plain import breakable
 from ui.sheet.shorten import LEVELS, each_text, shorten
 from ui.text import speaking, t
 
@@ -52,11 +53,17 @@ def _shortened(page: Page) -> Iterator[Page]:
 def _printable(page: Page) -> Page:
     """The page in signs the fonts have, with places to break long names."""
     lacking = glyphs.unprintable(json.dumps(asdict(page), ensure_ascii=False))
+    clean = each_text(page, lambda text: breakable(glyphs.substitute(text, lacking)))
+    pictured = replace(
+        clean,
+        memory=replace(clean.memory, svg=glyphs.substitute(page.memory.svg, lacking)),
+        load=replace(clean.load, svg=glyphs.substitute(page.load.svg, lacking)),
+    )
     if not lacking:
-        return page
+        return pictured
     with speaking(page.language.replace("-", "_")):
         note = t("Signs this font cannot print are shown as ?: {signs}", signs=glyphs.named(lacking))
-    return replace(each_text(page, lambda text: glyphs.substitute(text, lacking)), notes=(*page.notes, note))
+    return replace(pictured, notes=(*page.notes, note))
 
 
 def _inputs(page: Page, size_pt: float) -> dict[str, str]:

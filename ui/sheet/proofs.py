@@ -182,7 +182,7 @@ def prediction_error(slo: Slo, latency: LatencyReport, runs: Sequence[BenchmarkR
             truth, guess = measured.at(slo.percentile_share), predicted.at(slo.percentile_share)
             if truth and guess is not None:
                 return msg(
-                    "{metric} P{percentile:.0f}: predicted {error:+.0f} % from the measured {truth:ms}",
+                    "{metric} P{percentile:.0f}: {truth:ms} measured (prediction {error:+.0f} %)",
                     metric=name,
                     percentile=slo.percentile_share * 100,
                     error=(guess / truth - 1) * 100,

@@ -97,8 +97,8 @@ class NumberRow:
     at_least: bool = False
     """True: the value should reach the target; False: it should not exceed it."""
     passes: bool | None = None
-    unstable: bool = False
-    """True: the load exceeds what can be served, so the figures grow with time and are not shown."""
+    instead: Message | None = None
+    """What is said where no number would be true: the load exceeds what can be served, or no load met the SLO."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +160,10 @@ class Verdict:
     runner_up: str | None
     flips_when: Message | None
     first_lever: Message | None
+    conditions_met: int
+    """Conditions for this outcome that the evidence meets; guards against it are not counted."""
+    conditions_not_met: int
+    conditions_unknown: int
     legs_agree: bool
 
 
@@ -218,6 +222,8 @@ class Review:
     chosen_lever: str | None
     memory: MemoryBar
     curve: LoadCurve | None
+    saturated: bool
+    """The planned load exceeds what can be served; latency then has no steady value."""
     split_s: tuple[float, float, float, float]
     """Mean T_queue, T_prefill, T_decode, T_network; their sum is the mean E2E."""
     proofs: tuple[Proof, ...]

@@ -13,7 +13,7 @@ from calc.memory import MemoryReport
 from calc.messages import Message, msg
 from calc.scenario import Scenario
 from calc.units import GB
-from calc.workload import Arrivals, Closed, Slo
+from calc.workload import Arrivals, Closed, Slo, Workload
 from ui.glossary import CHOICES
 from ui.sheet.review import Check, Filing, Party, Step
 
@@ -26,7 +26,6 @@ BUSY_SHARE = 0.8
 PERCENT = 100
 MAX_RISKS = 5
 MAX_STEPS = 5
-MAX_MISSING_STEPS = 2
 
 METRICS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     {
@@ -53,13 +52,20 @@ def applies(scenario: Scenario, latency: LatencyReport) -> tuple[Message, ...]:
             o50=load.output_tokens.quantile(0.5),
             o95=load.output_tokens.quantile(0.95),
         ),
-        msg(
-            "{arrivals}, {concurrency:count} requests in flight on average, hit rate {hit:pct}",
-            arrivals=_arrivals(load.arrivals),
-            concurrency=latency.concurrency,
-            hit=load.prefix_hit_share,
-        ),
+        _traffic(load, latency),
         msg("Promised: {targets}", targets=_targets(scenario.slo)),
+    )
+
+
+def _traffic(load: Workload, latency: LatencyReport) -> Message:
+    arrivals, hit = _arrivals(load.arrivals), load.prefix_hit_share
+    if latency.saturated:
+        return msg("{arrivals}, more than can be served; hit rate {hit:pct}", arrivals=arrivals, hit=hit)
+    return msg(
+        "{arrivals}, {concurrency:count} requests in flight on average, hit rate {hit:pct}",
+        arrivals=arrivals,
+        concurrency=latency.concurrency,
+        hit=hit,
     )
 
 
@@ -196,8 +202,11 @@ def steps(decision: Decision, lever: Message | None, slo: Slo, filing: Filing) -
 def _steps(decision: Decision, lever: Message | None, slo: Slo, filing: Filing) -> Iterator[Step]:
     if not (filing.real_requests and filing.real_roles and filing.real_figures):
         yield Step(action=msg("Bring real requests, permission roles and operating figures"), owner=Party.BUSINESS)
-    for gap in decision.missing[:MAX_MISSING_STEPS]:
-        yield Step(action=msg("Measure what is missing: {gap}", gap=gap), owner=Party.PLATFORM)
+    if decision.missing:
+        yield Step(
+            action=msg("Measure the {gaps:count} missing figures, then size again", gaps=len(decision.missing)),
+            owner=Party.PLATFORM,
+        )
     if lever is not None and decision.outcome is not Outcome.MEASURE_FIRST:
         yield Step(
             action=msg(

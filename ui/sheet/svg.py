@@ -25,12 +25,12 @@ from ui.text import t
 
 FONT = "'Noto Sans SC','Source Han Sans SC','PingFang SC','Microsoft YaHei','Segoe UI',sans-serif"
 WIDTH = 300.0
-HULL_HEIGHT = 84.0
+HULL_HEIGHT = 94.0
 LOAD_HEIGHT = 150.0
 TEXT_SIZE = 7.6
 BAR_TOP, BAR_HEIGHT = 17.0, 24.0
 LEGEND_TOP = 55.0
-LEGEND_COLUMNS = 3
+LEGEND_COLUMNS = 2
 LEGEND_ROW = 11.0
 KNOWN_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 """Axis ticks fall on these times a power of ten."""

@@ -97,10 +97,10 @@ def latency_table(rows: Sequence[NumberRow]) -> Table:
 
 def _latency(row: NumberRow, names: Sequence[str]) -> Iterator[Row]:
     label = say(row.label)
-    values = [t("unstable")] * len(names) if row.unstable else _columns(row.figures, names)
+    values = [say(row.instead)] * len(names) if row.instead else _columns(row.figures, names)
     if row.measured:
-        yield _row(label, values, "", None, row.figures[0].provenance)
-        label = plain(t("{metric}, {tool}", metric=label, tool=row.measured[0].source), OWNER_LIMIT)
+        yield _row(label, values, "–", None, row.figures[0].provenance)
+        label = plain(t("{metric} ({tool})", metric=label, tool=row.measured[0].source), OWNER_LIMIT)
         values = _columns(row.measured, names)
     origin = (*row.measured, *row.figures)[0]
     yield _row(label, values, _target(row), row.passes, origin.provenance, plain(origin.date, DAY))
@@ -131,7 +131,14 @@ def numbers_table(rows: Sequence[NumberRow]) -> Table:
 
 def _number(row: NumberRow) -> Row:
     used = row.measured or row.figures
-    return _row(say(row.label), [_joined(used)], _target(row), row.passes, used[0].provenance, plain(used[0].date, DAY))
+    return _row(
+        say(row.label),
+        [say(row.instead) if row.instead else _joined(used)],
+        _target(row),
+        row.passes,
+        used[0].provenance,
+        plain(used[0].date, DAY),
+    )
 
 
 def _joined(figures: Sequence[Figure]) -> str:
@@ -155,7 +162,7 @@ def _tone(passes: bool | None) -> str:
 def options_table(options: Sequence[Option], chosen: str | None) -> Table:
     """Hit rate, memory peak, P99 and unit cost of every option in one table."""
     return Table(
-        heading=t("What if"),
+        heading=t("What if, simulated on the same load"),
         columns=(
             t("Option"),
             t("Hit rate"),
