@@ -11,7 +11,12 @@ parts.heading(t("Alternatives"), words.describe(asked.scenario))
 
 options = library.alternatives(asked)
 chosen = st.selectbox(
-    t("Compare with"), list(options), key="alternative", persist_state="session", format_func=lambda code: options[code]
+    t("Compare with"),
+    list(options),
+    library.first_choice(asked, options),
+    key="alternative",
+    persist_state="session",
+    format_func=options.get,
 )
 other = library.alternative(asked, chosen)
 pairs = [(t("Now"), asked), (options[chosen], other)]

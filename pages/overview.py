@@ -29,19 +29,19 @@ with left:
     st.subheader(t("Memory per GPU"), anchor=False)
     st.caption(parts.escape(about_memory.sentence(memory)))
     parts.chart(charts.hull([("", memory)], parts.tones()), about_memory.hull_alt(memory), "overview_hull")
-    st.page_link("pages/memory.py", label=t("What fills it, and what it holds"), icon=":material/arrow_forward:")
+    parts.link("memory", t("What fills it, and what it holds"))
 with right:
     st.subheader(t("Latency under load"), anchor=False)
     st.caption(parts.escape(about_latency.sentence(latency, slo)))
     metric = words.leading_metric(slo)
     curve = charts.load_curve(sweep, metric, words.target(slo, metric), parts.tones(), height=BAR_HEIGHT)
     parts.chart(curve, about_latency.curve_alt(sweep, metric), "overview_load")
-    st.page_link("pages/latency.py", label=t("Percentiles, knee and what binds"), icon=":material/arrow_forward:")
+    parts.link("latency", t("Percentiles, knee and what binds"))
 
 st.subheader(t("Why"), anchor=False)
 for fact in decision.because:
     st.markdown(f"- {parts.escape(t(fact))}")
-st.page_link("pages/decision.py", label=t("All conditions and what-ifs"), icon=":material/arrow_forward:")
+parts.link("decision", t("All conditions and what-ifs"))
 parts.notes([*asked.notes, *memory.notes, *latency.notes])
 parts.computed(
     [t("Memory is estimated, latency simulated, and the decision weighs both; each page shows its formulas.")],

@@ -30,6 +30,12 @@ def alternatives(asked: Asked) -> Mapping[str, str]:
     return levers | {SAVED + row.scenario_id: f"{row.name} (v{row.version})" for row in resources.store().scenarios()}
 
 
+def first_choice(asked: Asked, options: Mapping[str, str]) -> int:
+    """The position of the decision's first lever, else of the first one."""
+    code = f"{LEVER}{resources.decision(asked).first_lever}"
+    return list(options).index(code) if code in options else 0
+
+
 def alternative(asked: Asked, code: str) -> Asked:
     """The second scenario behind a code of :func:`alternatives`."""
     if code.startswith(SAVED):

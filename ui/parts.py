@@ -74,6 +74,11 @@ def computed(lines: Iterable[str], sources: Iterable[str]) -> None:
             st.caption(t("Source: {source}", source=source))
 
 
+def link(page: str, label: str) -> None:
+    """The way to another page."""
+    st.page_link(f"../pages/{page}.py", label=label, icon=":material/arrow_forward:")
+
+
 def tones() -> charts.Tones:
     """The tones of the visitor's theme."""
     return charts.Tones.of(dark=state.dark())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,6 +17,8 @@ BAR_HEIGHT = 250
 """Pixels of a chart of one or two bars."""
 CONFIG: dict[str, object] = {"displayModeBar": False, "responsive": True}
 """The tool bar speaks English only, so it stays away."""
+FEW_DECADES = 3
+"""Up to here every decade gets three labels."""
 WIDE_RANGE = 100
 """From this ratio of largest to smallest value on, an axis is logarithmic."""
 
@@ -71,19 +74,52 @@ _DARK = Tones(
 )
 
 
+LEGEND_PIXELS = 64
+"""Room under the plot for the axis title and one or two rows of legend."""
+TOP_PIXELS = 34
+"""Room above the plot for the labels of lines."""
+
+
 def frame(figure: go.Figure, *, height: int, x_title: str, y_title: str = "") -> go.Figure:
-    """Margins, legend under the plot, axis titles with units; colours of text and grid come from the page's theme."""
+    """Margins, legend under the axis title, titles with units; colours of text and grid come from the page's theme."""
     figure.update_layout(
         height=height,
-        margin={"l": 8, "r": 16, "t": 34, "b": 8},
-        legend={"orientation": "h", "y": -0.28, "x": 0, "yanchor": "top", "title": None},
+        margin={"l": 8, "r": 16, "t": TOP_PIXELS, "b": LEGEND_PIXELS},
+        legend={
+            "orientation": "h",
+            "yref": "container",
+            "y": 0.01,
+            "yanchor": "bottom",
+            "x": 0,
+            "title": None,
+            "traceorder": "normal",
+        },
         hovermode="closest",
         separators=".,",
         dragmode=False,
     )
-    figure.update_xaxes(title=x_title, fixedrange=True, automargin=True)
-    figure.update_yaxes(title=y_title, fixedrange=True, automargin=True)
+    figure.update_xaxes(title={"text": x_title, "standoff": 6}, fixedrange=True, automargin=True)
+    figure.update_yaxes(title={"text": y_title, "standoff": 6}, fixedrange=True, automargin=True)
     return figure
+
+
+def scale_axis(figure: go.Figure, axis: str, values: list[float]) -> None:
+    """A logarithmic axis with full labels where the values span a hundredfold or more, else a linear one from 0."""
+    if axis_type(values) == "linear":
+        figure.update_layout({f"{axis}axis": {"rangemode": "tozero"}})
+        return
+    positive = [value for value in values if value > 0]
+    ticks = log_ticks(min(positive), max(positive))
+    labels = [f"{tick:,.10g}" for tick in ticks]
+    figure.update_layout({f"{axis}axis": {"type": "log", "tickvals": ticks, "ticktext": labels}})
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten around [low, high]; powers of ten alone when that would crowd the axis."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if len(decades) <= FEW_DECADES else (1,)
+    ticks = [step * 10.0**decade for decade in decades for step in steps]
+    return [tick for tick in ticks if low / 2 <= tick <= high * 2]
 
 
 def axis_type(values: list[float]) -> str:

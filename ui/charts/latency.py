@@ -11,7 +11,7 @@ from calc.evidence import Percentiles
 from calc.latency import LatencyReport, LoadSweep
 from calc.units import MILLI, TERA
 from ui import format as show
-from ui.charts.frame import BAR_HEIGHT, HEIGHT, Tones, axis_type, frame
+from ui.charts.frame import BAR_HEIGHT, HEIGHT, Tones, frame, scale_axis
 from ui.glossary import TERMS
 from ui.text import t
 
@@ -42,7 +42,7 @@ def load_curve(
     _marks(figure, sweep, tones)
     term = TERMS[metric]
     frame(figure, height=height, x_title=axis_title(sweep), y_title=f"{term.label} ({term.unit})")
-    figure.update_yaxes(type=axis_type(drawn), rangemode="tozero")
+    scale_axis(figure, "y", drawn)
     figure.update_xaxes(rangemode="tozero")
     return figure
 

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from calc.memory import MemoryReport
 from calc.units import GIB
 from ui import format as show
-from ui.charts.frame import BAR_HEIGHT, HEIGHT, Tones, axis_type, frame
+from ui.charts.frame import BAR_HEIGHT, HEIGHT, Tones, frame, scale_axis
 from ui.text import t
 
 BAR = 0.55
@@ -116,6 +116,6 @@ def capacity_curve(points: Sequence[tuple[float, float]], concurrency: float, to
         annotation_position="top right",
     )
     frame(figure, height=HEIGHT, x_title=t("Length of every sequence (tokens)"), y_title=t("Sequences per replica"))
-    figure.update_xaxes(type=axis_type(lengths))
-    figure.update_yaxes(type=axis_type(sequences))
+    scale_axis(figure, "x", lengths)
+    scale_axis(figure, "y", [*sequences, concurrency])
     return figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from calc.workload import LengthDistribution
-from ui.charts.frame import BAR_HEIGHT, Tones, axis_type, frame
+from ui.charts.frame import BAR_HEIGHT, Tones, frame, scale_axis
 from ui.text import t
 
 POINTS = 99
@@ -41,6 +41,6 @@ def length_curve(distribution: LengthDistribution, tones: Tones) -> go.Figure:
             hoverinfo="skip",
         )
     frame(figure, height=BAR_HEIGHT, x_title=t("Length (tokens)"), y_title=t("Requests (%)"))
-    figure.update_xaxes(type=axis_type(lengths))
+    scale_axis(figure, "x", lengths)
     figure.update_yaxes(range=[0, 105])
     return figure

@@ -9,7 +9,7 @@ from calc.kv import kv_formula
 from calc.memory import MemoryReport, sequences_at
 from ui import format as show
 from ui.glossary import TERMS
-from ui.story.words import Figure
+from ui.story.words import Figure, short_count
 from ui.text import t
 
 CAPACITY_POINTS = 24
@@ -25,17 +25,17 @@ def fit(memory: MemoryReport) -> Figure:
 def sequences(memory: MemoryReport) -> Figure:
     """Sequences of the max model length."""
     return Figure(
-        label=t("Sequences of {length:tok}", length=memory.max_model_len_tokens),
+        label=t("Sequences at {length}", length=short_count(memory.max_model_len_tokens)),
         value=f"{memory.max_concurrency:,.1f}" if memory.fits else "0",
         provenance="estimated",
-        help=t(TERMS["max_concurrency"].meaning),
+        help=t(TERMS["max_concurrency"].meaning) + " " + show.tokens(memory.max_model_len_tokens),
     )
 
 
 def per_request(memory: MemoryReport) -> Figure:
     """KV bytes of one mean request on one GPU."""
     return Figure(
-        label=t("KV per request and GPU"),
+        label=t("KV per request"),
         value=show.gib(memory.kv_per_request_bytes),
         provenance="estimated",
         help=t(
@@ -47,7 +47,7 @@ def per_request(memory: MemoryReport) -> Figure:
 def demand(memory: MemoryReport) -> Figure:
     """KV bytes at peak concurrency on one GPU."""
     return Figure(
-        label=t("KV at {number:.3g} in flight", number=memory.peak_concurrency),
+        label=t("KV at {number:.3g} requests", number=memory.peak_concurrency),
         value=show.gib(memory.kv_demand_bytes),
         provenance="simulated",
         help=t("Requests in flight on one replica at this load, outputs half written on average."),

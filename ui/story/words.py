@@ -106,3 +106,11 @@ def term_label(key: str) -> str:
 def day(moment: str | None) -> str:
     """The date of an ISO time."""
     return show.missing() if not moment else moment[:10]
+
+
+KIBI = 1024
+
+
+def short_count(number: float) -> str:
+    """32,768 → 32k, as people name context lengths; other numbers in full."""
+    return f"{number / KIBI:,.0f}k" if number >= KIBI and number % KIBI == 0 else f"{number:,.0f}"
