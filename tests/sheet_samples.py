@@ -99,6 +99,7 @@ def memory(*, demand_gib: float = 27.4, over_bytes: int = 0) -> MemoryReport:
         peak_concurrency=46.0,
         kv_demand_bytes=round(demand_gib * GIB),
         weights_declared=False,
+        runtime_in_budget_bytes=round(2.9 * GIB) + round(1.3 * GIB) + round(0.8 * GIB),
     )
 
 

@@ -10,11 +10,12 @@ from ui.sheet.build import build_review
 from ui.sheet.codec import review_from_json, review_hash, review_to_json
 from ui.sheet.html import page_to_html
 from ui.sheet.markdown import page_to_markdown
-from ui.sheet.page import compose
+from ui.sheet.page import STATUS_NAMES, compose
 from ui.sheet.pdf import page_to_pdf
 from ui.sheet.review import Filing, Party, Review, Status
 
 __all__ = [
+    "STATUS_NAMES",
     "Filing",
     "Party",
     "Review",

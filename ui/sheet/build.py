@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from calc import MODEL_VERSION
@@ -12,6 +13,7 @@ from calc.decision import Decision, WhatIf
 from calc.decision import Verdict as Condition
 from calc.evidence import Evidence, Percentiles, Provenance
 from calc.latency import LatencyReport, LoadSweep
+from calc.levers import AS_IS
 from calc.memory import MemoryReport
 from calc.messages import Message, msg
 from calc.scenario import Scenario
@@ -41,9 +43,10 @@ def build_review(
 ) -> Review:
     """The sheet's content. ``latency`` is at the planned load; ``evidence`` and ``runs`` are what was measured."""
     filed = filing or Filing()
+    known = (*evidence, *decision.evidence)
     deployment = scenario.deployment
     lever = _lever_title(decision)
-    proven = proofs.proofs(scenario, latency, evidence, runs, filed)
+    proven = proofs.proofs(scenario, latency, known, runs, filed)
     comparable = proofs.comparable_runs(runs, scenario, latency)
     return Review(
         filing=filed,
@@ -57,7 +60,7 @@ def build_review(
         verdict=_verdict(decision, lever),
         applies=statements.applies(scenario, latency),
         boundaries=statements.boundaries(scenario, memory, latency, sweep),
-        numbers=numbers.number_rows(scenario, memory, latency, sweep, comparable, evidence, cost_per_million_tokens),
+        numbers=numbers.number_rows(scenario, memory, latency, sweep, comparable, known, cost_per_million_tokens),
         options=_options(scenario, memory, latency, decision, cost_per_million_tokens),
         chosen_lever=decision.first_lever,
         memory=_bar(memory),
@@ -74,7 +77,8 @@ def build_review(
 
 
 def _lever_title(decision: Decision) -> Message | None:
-    return next((option.title for option in decision.what_ifs if option.lever == decision.first_lever), None)
+    titles = {option.lever: option.title for option in decision.what_ifs}
+    return decision.first_lever_title or titles.get(decision.first_lever or "")
 
 
 def _status(filing: Filing, proven: Sequence[Proof]) -> Status:
@@ -105,28 +109,23 @@ def _verdict(decision: Decision, lever: Message | None) -> Verdict:
 def _options(
     scenario: Scenario, memory: MemoryReport, latency: LatencyReport, decision: Decision, unit_cost: float | None
 ) -> tuple[Option, ...]:
-    as_is = _option("", msg("As it is"), scenario, memory, latency, unit_cost)
-    tried = [option for option in decision.what_ifs if option.scenario is not None]
+    tried = [option for option in decision.what_ifs if option.scenario is not None and option.lever != AS_IS]
     ordered = sorted(tried, key=lambda option: _rank(option, decision.first_lever))
+    as_is = _option("", msg("As it is"), scenario, memory, latency, unit_cost)
     return (as_is, *(_what_if(option, scenario) for option in ordered[:MAX_OPTIONS]))
 
 
-def _rank(option: WhatIf, first_lever: str | None) -> tuple[bool, bool, float]:
-    """The first lever leads, then what meets the SLO, cheapest first."""
+def _rank(option: WhatIf, first_lever: str | None) -> tuple[bool, bool, bool, float]:
+    """The first lever leads, then what carries the load with headroom, then what meets the SLO, cheapest first."""
     cost = option.cost_per_million_tokens
-    return option.lever != first_lever, not option.meets_slo, math.inf if cost is None else cost
+    unit_cost = math.inf if cost is None else cost
+    return option.lever != first_lever, not option.carries, not option.meets_slo, unit_cost
 
 
 def _what_if(option: WhatIf, scenario: Scenario) -> Option:
-    return _option(
-        option.lever,
-        option.title,
-        option.scenario or scenario,
-        option.memory,
-        option.latency,
-        option.cost_per_million_tokens,
-        option.meets_slo,
-    )
+    changed, unit_cost = option.scenario or scenario, option.cost_per_million_tokens
+    row = _option(option.lever, option.title, changed, option.memory, option.latency, unit_cost)
+    return row if option.meets_slo is None else replace(row, meets_slo=option.meets_slo)
 
 
 def _option(
@@ -136,21 +135,18 @@ def _option(
     memory: MemoryReport | None,
     latency: LatencyReport | None,
     unit_cost: float | None,
-    meets_slo: bool | None = None,
 ) -> Option:
     peak_bytes = None if memory is None else memory.weights_bytes + memory.runtime_bytes + memory.kv_demand_bytes
-    if latency is not None and meets_slo is None:
-        meets_slo = numbers.meets_slo(scenario.slo, latency)
     return Option(
         lever=lever,
         title=title,
-        hit_share=figure(scenario.workload.prefix_hit_share, "share", Provenance.DECLARED),
+        hit_share=figure(numbers.hit_share(scenario), "share", Provenance.DECLARED),
         memory_peak=figure(peak_bytes, "bytes", Provenance.ESTIMATED),
         memory_fits=None if memory is None else memory.fits and memory.kv_demand_bytes <= memory.kv_pool_bytes,
         ttft_p99=_p99(None if latency is None else latency.ttft, "ms"),
         e2e_p99=_p99(None if latency is None else latency.e2e, "s"),
         unit_cost=figure(unit_cost, scenario.prices.currency, Provenance.ESTIMATED),
-        meets_slo=meets_slo,
+        meets_slo=None if latency is None else numbers.meets_slo(scenario.slo, latency),
         unstable=latency is not None and latency.saturated,
     )
 
@@ -160,21 +156,16 @@ def _p99(latency: Percentiles | None, unit: str) -> Figure:
 
 
 def _bar(memory: MemoryReport) -> MemoryBar:
-    inside = 0 if not memory.graphs_in_budget else memory.graph_bytes
-    runtime_bytes = memory.activation_bytes + memory.non_torch_bytes + inside
-    used_bytes = memory.weights_bytes + runtime_bytes
-    over_bytes = max(memory.kv_demand_bytes - memory.kv_pool_bytes, 0)
-    if used_bytes > memory.budget_bytes:
-        over_bytes += used_bytes - memory.budget_bytes
+    inside_bytes = memory.runtime_in_budget_bytes
     return MemoryBar(
         total_bytes=memory.total_bytes,
         budget_bytes=memory.budget_bytes,
         weights_bytes=memory.weights_bytes,
-        runtime_bytes=runtime_bytes,
+        runtime_bytes=inside_bytes,
         demand_bytes=memory.kv_demand_bytes,
         pool_bytes=memory.kv_pool_bytes,
-        outside_bytes=memory.graph_bytes - inside,
-        over_bytes=over_bytes,
+        outside_bytes=max(memory.runtime_bytes - inside_bytes, 0),
+        over_bytes=max(memory.weights_bytes + inside_bytes + memory.kv_demand_bytes - memory.budget_bytes, 0),
     )
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from calc import MODEL_VERSION
+from calc.engine import resolve
 from calc.evidence import Evidence, Percentiles, Provenance
 from calc.latency import LatencyReport, LoadSweep
 from calc.memory import MemoryReport
@@ -61,12 +62,19 @@ def tightest_target(slo: Slo, latency: LatencyReport) -> tuple[str, float | None
 
 def meets_slo(slo: Slo, latency: LatencyReport) -> bool | None:
     """Whether each target holds at its percentile; ``None`` without a target or without the percentile."""
+    if latency.slo_met is not None:
+        return latency.slo_met
     judged = [
         (value.at(slo.percentile_share), target) for _, value, target in _targets(slo, latency) if target is not None
     ]
     if not judged or any(value is None for value, _ in judged):
         return None
     return not latency.saturated and all(value is not None and value <= target for value, target in judged)
+
+
+def hit_share(scenario: Scenario) -> float:
+    """Share of prompt tokens found: nothing is found where prefix caching is off."""
+    return scenario.workload.prefix_hit_share if resolve(scenario.deployment).prefix_caching else 0.0
 
 
 def _targets(slo: Slo, latency: LatencyReport) -> tuple[tuple[str, Percentiles, float | None], ...]:
@@ -200,7 +208,7 @@ def _cache_rows(scenario: Scenario, latency: LatencyReport, evidence: Sequence[E
     yield NumberRow(
         key="hit_rate",
         label=msg("Hit rate"),
-        figures=(figure(scenario.workload.prefix_hit_share, "share", Provenance.DECLARED),),
+        figures=(figure(hit_share(scenario), "share", Provenance.DECLARED),),
         measured=_read("hit_rate_share", evidence),
     )
     yield NumberRow(

@@ -27,7 +27,7 @@ PERSON_LIMIT = 40
 NAME_LIMIT = 72
 """Longest name printed whole; longer ones are cut with an ellipsis."""
 
-STATUS: Mapping[Status, Message] = MappingProxyType(
+STATUS_NAMES: Mapping[Status, Message] = MappingProxyType(
     {
         Status.DEMONSTRATION: msg("Demonstration only"),
         Status.DRAFT: msg("Draft"),
@@ -147,7 +147,7 @@ def _compose(review: Review) -> Page:
         kicker=t("Review of an LLM inference deployment"),
         title=plain(filing.title or review.scenario_name or review.model, NAME_LIMIT),
         subtitle=" · ".join(_deployment(review)),
-        status=t(STATUS[review.status]),
+        status=t(STATUS_NAMES[review.status]),
         status_code=review.status,
         demonstration=_demonstration(filing),
         facts=_facts(review),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -39,15 +38,15 @@ COLOURS = {
 def page_to_pdf(page: Page) -> bytes:
     """The sheet as PDF. Type shrinks until it fits; if that is not enough, text is cut and a note says so."""
     printable = _printable(page)
-    fitting = bisect_left(SIZES_PT, True, key=lambda size_pt: _fits(printable, size_pt))
-    if fitting < len(SIZES_PT):
-        return _compile(printable, SIZES_PT[fitting])
-    shortened = next(tried for tried in _shortened(printable) if _fits(tried, SIZES_PT[-1]))
-    return _compile(shortened, SIZES_PT[-1])
+    versions = (printable, *(shorten(printable, level) for level in range(1, LEVELS + 1)))
+    fitting = next((tried, size_pt) for tried in versions if (size_pt := _largest_size(tried)) is not None)
+    return _compile(*fitting)
 
 
-def _shortened(page: Page) -> Iterator[Page]:
-    return (shorten(page, level) for level in range(1, LEVELS + 1))
+def _largest_size(page: Page) -> float | None:
+    """The largest type size at which ``page`` fits; ``None`` when none does."""
+    index = bisect_left(SIZES_PT, True, key=lambda size_pt: _fits(page, size_pt))
+    return SIZES_PT[index] if index < len(SIZES_PT) else None
 
 
 def _printable(page: Page) -> Page:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from calc.deployment import Deployment
+from calc.engine import resolve
 from calc.evidence import Evidence, Percentiles, Provenance
 from calc.latency import LatencyReport
 from calc.messages import Message, msg
@@ -87,6 +88,7 @@ def _measured(evidence: Sequence[Evidence]) -> list[Evidence]:
 
 
 def _configuration(deployment: Deployment, evidence: Sequence[Evidence], filing: Filing) -> Proof:
+    settings = resolve(deployment)
     seen = [one for one in _measured(evidence) if one.metric in ("kv_tokens", "max_num_seqs", "kv_pool_bytes")]
     logged = bool(seen) or deployment.kv_tokens is not None
     newest = max((one.date for one in seen), default="")
@@ -98,20 +100,15 @@ def _configuration(deployment: Deployment, evidence: Sequence[Evidence], filing:
             "{engine} {version}, memory fraction {fraction:pct}, block {block:tok}, KV {dtype}, prefix cache {caching}",
             engine=deployment.engine.id,
             version=deployment.engine.version,
-            fraction=deployment.memory_fraction or deployment.engine.memory_fraction,
-            block=deployment.block_size_tokens or deployment.engine.block_size_tokens,
-            dtype=deployment.kv_dtype or deployment.model.kv_dtype,
-            caching=_switch(deployment),
+            fraction=settings.memory_fraction,
+            block=settings.block_size_tokens,
+            dtype=settings.kv_dtype,
+            caching=msg("on") if settings.prefix_caching else msg("off"),
         ),
         check=msg("Start-up log; flags, routing and template hash under version control"),
         owner=(Party.PLATFORM,),
         date=newest,
     )
-
-
-def _switch(deployment: Deployment) -> Message:
-    on = deployment.engine.prefix_caching if deployment.prefix_caching is None else deployment.prefix_caching
-    return msg("on") if on else msg("off")
 
 
 def _runtime(scenario: Scenario, evidence: Sequence[Evidence], runs: Sequence[BenchmarkRun], filing: Filing) -> Proof:

@@ -169,17 +169,19 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryBar:
-    """Bytes of the fullest GPU, in the order of the bar. ``outside_bytes``: graphs captured outside the budget."""
+    """Bytes of the fullest GPU, in the order of the bar."""
 
     total_bytes: int
     budget_bytes: int
     weights_bytes: int
     runtime_bytes: int
+    """The part of the runtime zone inside the engine's budget."""
     demand_bytes: int
     pool_bytes: int
     outside_bytes: int
+    """The part of the runtime zone outside the budget."""
     over_bytes: int
-    """What does not fit: KV demand beyond the pool, or weights and runtime beyond the budget."""
+    """What weights, runtime and KV demand need beyond the budget."""
 
 
 @dataclass(frozen=True, kw_only=True)

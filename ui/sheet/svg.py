@@ -75,68 +75,70 @@ def _picture(height: float, label: str, parts: Sequence[str]) -> str:
 
 def memory_svg(bar: MemoryBar) -> str:
     """One stacked bar: what fills the fullest GPU, with the engine's budget and the GPU's end as lines."""
-    longest = max(bar.total_bytes, bar.weights_bytes + bar.runtime_bytes + max(bar.pool_bytes, bar.demand_bytes))
-    scale = WIDTH / longest
+    scale = WIDTH / max(bar.total_bytes, bar.budget_bytes + bar.over_bytes, bar.budget_bytes + bar.outside_bytes)
     over = (
         '<pattern id="hull-over" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         f"{_rect(0, 0, 5, 5, PAPER)}{_rect(0, 0, 2, 5, RED)}</pattern>"
     )
     parts = [f"<defs>{over}</defs>", _rect(0, BAR_TOP, bar.total_bytes * scale, BAR_HEIGHT, MEMORY_COLOURS["margin"])]
-    at = 0.0
-    for key, _, size in _zones(bar):
-        parts.append(_rect(at, BAR_TOP, size * scale, BAR_HEIGHT, MEMORY_COLOURS[key]))
-        at += size * scale
-    if bar.over_bytes:
-        parts.append(_rect(at, BAR_TOP, bar.over_bytes * scale, BAR_HEIGHT, "url(#hull-over)", RED))
+    parts.extend(_hull_zones(bar, scale))
     parts.extend(_hull_lines(bar, scale))
     parts.extend(_hull_legend(bar))
     label = t(
         "Memory of one GPU: {used:gib} of {total:gib} needed",
-        used=bar.weights_bytes + bar.runtime_bytes + bar.demand_bytes,
+        used=bar.weights_bytes + bar.runtime_bytes + bar.outside_bytes + bar.demand_bytes,
         total=bar.total_bytes,
     )
     return _picture(HULL_HEIGHT, label, parts)
 
 
-def _zones(bar: MemoryBar) -> Iterator[tuple[str, str, int]]:
+def _hull_zones(bar: MemoryBar, scale: float) -> Iterator[str]:
+    """Zones inside the budget from the left, what the engine keeps outside it behind the line, the excess hatched."""
     in_pool = min(bar.demand_bytes, bar.pool_bytes)
-    yield "weights", t("Weights"), bar.weights_bytes
-    yield "runtime", t("Runtime"), bar.runtime_bytes
-    yield "kv_demand", t("KV demand"), in_pool
-    yield "kv_free", t("KV pool, free"), bar.pool_bytes - in_pool
+    at_bytes = 0
+    for key, size_bytes in (
+        ("weights", bar.weights_bytes),
+        ("runtime", bar.runtime_bytes),
+        ("kv_demand", in_pool),
+        ("kv_free", bar.pool_bytes - in_pool),
+    ):
+        inside_bytes = min(size_bytes, max(bar.budget_bytes - at_bytes, 0))
+        yield _rect(at_bytes * scale, BAR_TOP, inside_bytes * scale, BAR_HEIGHT, MEMORY_COLOURS[key])
+        at_bytes += inside_bytes
+    start = bar.budget_bytes * scale
+    yield _rect(start, BAR_TOP, bar.outside_bytes * scale, BAR_HEIGHT, MEMORY_COLOURS["runtime"])
+    if bar.over_bytes:
+        yield _rect(start, BAR_TOP, bar.over_bytes * scale, BAR_HEIGHT, "url(#hull-over)", RED)
 
 
 def _hull_lines(bar: MemoryBar, scale: float) -> Iterator[str]:
     budget, end = bar.budget_bytes * scale, bar.total_bytes * scale
     low = BAR_TOP + BAR_HEIGHT
     yield _line(budget, BAR_TOP - 5, budget, low + 4, AMBER, 2.0)
-    yield _text(
-        budget - 3, BAR_TOP - 5, t("budget {size:gib}", size=bar.budget_bytes), fill=AMBER_TEXT, anchor="end", bold=True
-    )
+    words = t("budget {size:gib}", size=bar.budget_bytes)
+    yield _text(max(budget - 3, LABEL_ROOM), BAR_TOP - 6, words, fill=AMBER_TEXT, anchor="end", bold=True)
     yield _line(end, BAR_TOP - 2, end, low + 4, NAVY, 1.2)
     beside = end > WIDTH - LABEL_ROOM
-    yield _text(
-        end if beside else end + 3,
-        low + 11,
-        t("GPU {size:gib}", size=bar.total_bytes),
-        anchor="end" if beside else "start",
-    )
+    words = t("GPU {size:gib}", size=bar.total_bytes)
+    yield _text(end if beside else end + 3, low + 11, words, anchor="end" if beside else "start")
 
 
 def _hull_legend(bar: MemoryBar) -> Iterator[str]:
-    entries = list(_zones(bar))
-    outside = max(bar.total_bytes - bar.budget_bytes, 0)
-    entries.append(("margin", t("Outside the budget"), outside))
+    entries = [
+        ("weights", t("Weights"), bar.weights_bytes),
+        ("runtime", t("Runtime"), bar.runtime_bytes + bar.outside_bytes),
+        ("kv_demand", t("KV demand"), bar.demand_bytes),
+        ("kv_free", t("KV pool, free"), max(bar.pool_bytes - bar.demand_bytes, 0)),
+        ("margin", t("Margin"), max(bar.total_bytes - bar.budget_bytes - bar.outside_bytes, 0)),
+    ]
     if bar.over_bytes:
         entries.append(("over", t("Over the line"), bar.over_bytes))
-    for index, (key, words, size) in enumerate(entries):
+    for index, (key, words, size_bytes) in enumerate(entries):
         x = (index % LEGEND_COLUMNS) * WIDTH / LEGEND_COLUMNS
         y = LEGEND_TOP + (index // LEGEND_COLUMNS) * LEGEND_ROW + 8
-        fill = "url(#hull-over)" if key == "over" else MEMORY_COLOURS[key]
-        yield _rect(x, y - 6, 7, 7, fill, GREY_LIGHT)
-        yield _text(
-            x + 10, y, f"{words} {show.gib(size)}", fill=RED if key == "over" else GREY_DARK, bold=key == "over"
-        )
+        over = key == "over"
+        yield _rect(x, y - 6, 7, 7, "url(#hull-over)" if over else MEMORY_COLOURS[key], GREY_LIGHT)
+        yield _text(x + 10, y, f"{words} {show.gib(size_bytes)}", fill=RED if over else GREY_DARK, bold=over)
 
 
 class _Frame:
