@@ -17,26 +17,16 @@ The compiled kernel leaps over steps in which nothing changes (:mod:`calc.simula
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-from calc.simulate_kernel import (
-    BIN_RATIO,
-    GAP_BINS,
-    NOT_DECODING,
-    RULES,
-    SHORTEST_GAP_S,
-    STATE,
-    Book,
-)
-from calc.simulate_steps import UNTOUCHED, run
+from calc import simulate_layout as at
+from calc.simulate_steps import run
 from calc.workload import FloatArray, IntArray
 
 MAX_EVENTS = 5_000_000
 """Scheduling rounds after which a simulation stops and says so: a few seconds of computing."""
-SPARE = 64
-"""Extra room of the kernel's queues."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +83,11 @@ class RequestPlan:
     end_measured: int | None = None
     """Requests in [first, end) are measured; ``None`` = all."""
 
+    @property
+    def end(self) -> int:
+        """One past the last measured request."""
+        return int(self.prompt_tokens.size if self.end_measured is None else self.end_measured)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationResult:
@@ -132,9 +127,12 @@ class SimulationResult:
         if below[-1] == 0:
             return (None,) * len(shares)
         wanted = np.array(shares) * below[-1]
-        at = np.searchsorted(below, wanted)
-        inside = 1 - (below[at] - wanted) / self.gap_counts[at]
-        return tuple(float(gap) for gap in SHORTEST_GAP_S * BIN_RATIO ** (at + inside))
+        found = np.searchsorted(below, wanted)
+        inside = 1 - (below[found] - wanted) / self.gap_counts[found]
+        return tuple(float(gap) for gap in at.gap_edges(found + inside))
+
+
+_Tables: TypeAlias = tuple[IntArray, FloatArray, IntArray, FloatArray, IntArray]
 
 
 def simulate(
@@ -144,13 +142,9 @@ def simulate(
     longest = int((plan.prompt_tokens + plan.output_tokens - 1).max())
     if -(-longest // rules.block_tokens) > rules.total_blocks:
         raise ValueError("a request is longer than the KV pool")
-    book = _book(plan, rules, costs)
-    rules_row = _rules_row(plan, rules, costs, max_events)
-    state = np.zeros(1, STATE)
-    state["free"] = rules.total_blocks
-    state["partial"] = -1
-    run(rules_row, state, book)
-    return _result(plan, rules, book, state[0])
+    tables = _tables(plan, rules, costs, max_events)
+    run(*tables)
+    return _result(plan, rules, tables)
 
 
 def warm_up() -> None:
@@ -164,93 +158,82 @@ def warm_up() -> None:
     )
 
 
-def _book(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts) -> Book:
+def _tables(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_events: int) -> _Tables:
+    """The kernel's arrays at the start; places are named in :mod:`calc.simulate_layout`."""
     count = plan.prompt_tokens.size
-    unseen = np.full((4, count), np.nan)
-    queue = 2 * min(rules.max_seqs, count) + SPARE
-    integers = np.zeros((4, count), np.int64)
-    return Book(
-        prompt=plan.prompt_tokens,
-        output=plan.output_tokens,
-        cached=plan.cached_tokens,
-        start=plan.start_s,
-        token_cost_s=costs.tokens_s,
-        arrival=unseen[0],
-        admitted=unseen[1],
-        first=unseen[2],
-        finish=unseen[3],
-        generated=integers[0],
-        base=np.full(count, NOT_DECODING),
-        stack_at=np.full(count, -1),
-        lost_at=np.full(count, UNTOUCHED),
-        lost_tokens=integers[1],
-        lost_blocks=integers[2],
-        lost_older=integers[3],
-        back=np.empty(count if plan.closed else 0),
-        front=np.zeros(queue, np.int64),
-        ready=np.zeros(queue, np.int64),
-        stack=np.zeros(queue, np.int64),
-        done=np.zeros(queue, np.int64),
-        cross=np.zeros(queue if costs.window_tokens else 1, np.int64),
-        residues=np.zeros(rules.block_tokens, np.int64),
-        gaps=np.zeros(GAP_BINS, np.int64),
-    )
+    requests = np.zeros((count, at.LOST_OLDER + 1), np.int64)
+    for column, tokens in zip(_GIVEN, (plan.prompt_tokens, plan.output_tokens, plan.cached_tokens), strict=True):
+        requests[:, column] = tokens
+    requests[:, at.BASE] = at.NOT_DECODING
+    times = np.full((count, at.LOST_AT + 1), np.nan)
+    times[: plan.start_s.size, at.START] = plan.start_s
+    queues = np.zeros((at.CROSS + 1, at.queue_size(rules.max_seqs, count)), np.int64)
+    return _whole(plan, rules, costs, max_events), _seconds(plan, costs), requests, times, queues
 
 
-def _rules_row(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_events: int) -> Any:
-    row = np.zeros(1, RULES)
-    fields = {
-        "first_measured": plan.first_measured,
-        "end_measured": plan.prompt_tokens.size if plan.end_measured is None else plan.end_measured,
-        "max_tokens": rules.max_tokens,
-        "max_seqs": min(rules.max_seqs, rules.max_tokens),
-        "total_blocks": rules.total_blocks,
-        "watermark_blocks": rules.watermark_blocks,
-        "block_tokens": rules.block_tokens,
-        "window_tokens": costs.window_tokens,
-        "max_events": max_events,
-        "chunked": rules.chunked,
-        "prefix_caching": rules.prefix_caching,
-        "queued_step": rules.queued_step,
-        "closed": plan.closed,
-        "think_s": plan.think_s,
-        "sequence_s": costs.sequence_s,
-        "prefill_s": costs.prefill_s,
-        "context_s": costs.context_s,
-        "window_s": costs.window_s,
-        "pair_s": costs.pair_s,
-        "window_pair_s": costs.window_pair_s,
-        "beyond_s": costs.token_beyond_s,
-    }
-    for name, value in fields.items():
-        row[name] = value
-    return row
+_GIVEN = (at.PROMPT, at.OUTPUT, at.CACHED)
 
 
-def _result(plan: RequestPlan, rules: SchedulerRules, book: Book, s: Any) -> SimulationResult:
-    end = plan.prompt_tokens.size if plan.end_measured is None else plan.end_measured
-    busy_s, decode_tokens = float(s["busy_s"]), int(s["decode_tokens"])
-    gaps = int(book.gaps.sum())
+def _whole(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_events: int) -> IntArray:
+    n = np.zeros(at.RESIDUES + rules.block_tokens + at.GAP_BINS, np.int64)
+    n[at.FREE] = n[at.TOTAL_BLOCKS] = rules.total_blocks
+    n[at.PARTIAL] = -1
+    n[at.FIRST_MEASURED] = plan.first_measured
+    n[at.END_MEASURED] = plan.end
+    n[at.MAX_TOKENS] = rules.max_tokens
+    n[at.MAX_SEQS] = min(rules.max_seqs, rules.max_tokens)
+    n[at.WATERMARK_BLOCKS] = rules.watermark_blocks
+    n[at.BLOCK_TOKENS] = rules.block_tokens
+    n[at.WINDOW_TOKENS] = costs.window_tokens
+    n[at.MAX_EVENTS] = max_events
+    n[at.CHUNKED] = rules.chunked
+    n[at.PREFIX_CACHING] = rules.prefix_caching
+    n[at.QUEUED_STEP] = rules.queued_step
+    n[at.CLOSED] = plan.closed
+    n[at.USERS] = plan.start_s.size
+    n[at.LAST_COST] = costs.tokens_s.size - 1
+    n[at.GAPS] = at.RESIDUES + rules.block_tokens
+    return n
+
+
+def _seconds(plan: RequestPlan, costs: StepCosts) -> FloatArray:
+    x = np.zeros(at.TOKEN_COST + costs.tokens_s.size)
+    x[at.TOKEN_COST :] = costs.tokens_s
+    x[at.BEYOND_S] = costs.token_beyond_s
+    x[at.THINK_S] = plan.think_s
+    x[at.SEQUENCE_S] = costs.sequence_s
+    x[at.PREFILL_S] = costs.prefill_s
+    x[at.CONTEXT_S] = costs.context_s
+    x[at.WINDOW_S] = costs.window_s
+    x[at.PAIR_S] = costs.pair_s
+    x[at.WINDOW_PAIR_S] = costs.window_pair_s
+    return x
+
+
+def _result(plan: RequestPlan, rules: SchedulerRules, tables: _Tables) -> SimulationResult:
+    n, x, _, times, _ = tables
+    gap_counts = n[n[at.GAPS] :]
+    gaps, busy_s = int(gap_counts.sum()), float(x[at.BUSY_S])
     return SimulationResult(
-        arrival_s=book.arrival,
-        admitted_s=book.admitted,
-        first_token_s=book.first,
-        finished_s=book.finish,
+        arrival_s=times[:, at.ARRIVAL],
+        admitted_s=times[:, at.ADMITTED],
+        first_token_s=times[:, at.FIRST],
+        finished_s=times[:, at.FINISH],
         prompt_tokens=plan.prompt_tokens,
         output_tokens=plan.output_tokens,
-        measured=slice(plan.first_measured, end),
-        gap_counts=book.gaps,
-        gap_mean_s=float(s["gap_s"]) / gaps if gaps else None,
-        end_s=float(s["now"]),
+        measured=slice(plan.first_measured, plan.end),
+        gap_counts=gap_counts,
+        gap_mean_s=float(x[at.GAP_S]) / gaps if gaps else None,
+        end_s=float(x[at.NOW]),
         busy_s=busy_s,
-        prefill_busy_s=float(s["prefill_busy_s"]),
-        kv_used_mean_share=float(s["used_block_s"]) / busy_s / rules.total_blocks if busy_s else 0.0,
-        kv_used_max_share=float(s["most_used"]) / rules.total_blocks,
-        blocks_left=int(s["free"]),
-        decode_tokens=decode_tokens,
-        mixed_tokens=int(s["mixed_tokens"]),
-        prefill_tokens=int(s["prefill_tokens"]),
-        preemptions=int(s["preemptions"]),
-        events=int(s["events"]),
-        complete=bool(s["measured"] == end - plan.first_measured),
+        prefill_busy_s=float(x[at.PREFILL_BUSY_S]),
+        kv_used_mean_share=float(x[at.USED_BLOCK_S]) / busy_s / rules.total_blocks if busy_s else 0.0,
+        kv_used_max_share=float(n[at.MOST_USED]) / rules.total_blocks,
+        blocks_left=int(n[at.FREE]),
+        decode_tokens=int(n[at.DECODE_TOKENS]),
+        mixed_tokens=int(n[at.MIXED_TOKENS]),
+        prefill_tokens=int(n[at.PREFILL_TOKENS]),
+        preemptions=int(n[at.PREEMPTIONS]),
+        events=int(n[at.EVENTS]),
+        complete=bool(n[at.MEASURED] == plan.end - plan.first_measured),
     )

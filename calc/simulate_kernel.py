@@ -7,199 +7,107 @@ leaves at boundary S + r (a heap), and takes a new block whenever S equals its r
 per residue). Rules and their sources are described in :mod:`calc.simulate`.
 """
 
+# ruff: noqa: F403, F405 - the names of places are one vocabulary
 from __future__ import annotations
 
-from math import inf, log
-from typing import Any, NamedTuple, TypeAlias
+from math import inf, log, sqrt
 
-import numpy as np
-from numba import njit
-
+from calc.simulate_layout import *
 from calc.workload import FloatArray, IntArray
 
-Record: TypeAlias = Any
-"""A row of a structured array: numba reads and writes its fields by name."""
 
-RULES = np.dtype(
-    [
-        ("first_measured", "i8"),
-        ("end_measured", "i8"),
-        ("max_tokens", "i8"),
-        ("max_seqs", "i8"),
-        ("total_blocks", "i8"),
-        ("watermark_blocks", "i8"),
-        ("block_tokens", "i8"),
-        ("window_tokens", "i8"),
-        ("max_events", "i8"),
-        ("chunked", "?"),
-        ("prefix_caching", "?"),
-        ("queued_step", "?"),
-        ("closed", "?"),
-        ("think_s", "f8"),
-        ("sequence_s", "f8"),
-        ("prefill_s", "f8"),
-        ("context_s", "f8"),
-        ("window_s", "f8"),
-        ("pair_s", "f8"),
-        ("window_pair_s", "f8"),
-        ("beyond_s", "f8"),
-    ]
-)
-"""Scheduler settings and step costs; ``beyond_s`` continues the table of token costs past its end."""
-
-STATE = np.dtype(
-    [
-        (name, "f8")
-        for name in ("now", "before", "busy_s", "prefill_busy_s", "used_block_s", "gap_s", "pairs", "window_pairs")
-    ]
-    + [
-        (name, "i8")
-        for name in (
-            *("step", "decoding", "context", "window_context", "window_growing", "free", "allocated", "most_used"),
-            *("partial", "partial_done", "partial_length", "issued", "started", "returned", "head", "in_front"),
-            *("ready", "stacked", "done_heap", "cross_heap", "finished", "measured", "events", "preemptions"),
-            *("decode_tokens", "mixed_tokens", "prefill_tokens", "tokens", "reads", "window_reads", "admissions"),
-        )
-    ]
-)
-"""Everything that changes while one replica runs; counts unless the name ends in _s."""
-
-NOT_DECODING = np.int64(-(2**62))
-KEY_BITS = 26
-"""Heap keys are (step << KEY_BITS) | request."""
-REQUEST_MASK = (1 << KEY_BITS) - 1
-SHORTEST_GAP_S = 1e-6
-BIN_RATIO = 1.005
-"""Neighbouring edges of the gap histogram: percentiles are exact to half of 0.5 %."""
-GAP_BINS = 4700
-"""Covers 1 µs to 4 hours."""
-BINS_PER_E = 1.0 / log(BIN_RATIO)
-
-
-class Book(NamedTuple):
-    """Per-request columns (given, then observed) and the kernel's working arrays."""
-
-    prompt: IntArray
-    output: IntArray
-    cached: IntArray
-    start: FloatArray
-    """Arrival times, rising; for a closed loop only the first request of each user."""
-    token_cost_s: FloatArray
-    """Seconds of one step's token-wise kernels by tokens in the step."""
-    arrival: FloatArray
-    admitted: FloatArray
-    first: FloatArray
-    finish: FloatArray
-    generated: IntArray
-    base: IntArray
-    """KV tokens minus step counter while decoding."""
-    stack_at: IntArray
-    lost_at: FloatArray
-    lost_tokens: IntArray
-    lost_blocks: IntArray
-    lost_older: IntArray
-    back: FloatArray
-    front: IntArray
-    ready: IntArray
-    stack: IntArray
-    done: IntArray
-    cross: IntArray
-    residues: IntArray
-    gaps: IntArray
-
-
-@njit(cache=True)
-def push(heap: IntArray, size: int, key: int) -> int:
+@compiled
+def push(q: IntArray, heap: int, size: int, key: int) -> int:
     """Adds a key to a binary heap of ``size`` keys; returns the new size."""
     at = size
     while at > 0:
         above = (at - 1) >> 1
-        if heap[above] <= key:
+        if q[heap, above] <= key:
             break
-        heap[at] = heap[above]
+        q[heap, at] = q[heap, above]
         at = above
-    heap[at] = key
+    q[heap, at] = key
     return size + 1
 
 
-@njit(cache=True)
-def pop(heap: IntArray, size: int) -> int:
+@compiled
+def pop(q: IntArray, heap: int, size: int) -> int:
     """Drops the least key of a binary heap; returns the new size."""
     size -= 1
-    key = heap[size]
+    key = q[heap, size]
     at = 0
     child = 1
     while child < size:
-        if child + 1 < size and heap[child + 1] < heap[child]:
+        if child + 1 < size and q[heap, child + 1] < q[heap, child]:
             child += 1
-        if heap[child] >= key:
+        if q[heap, child] >= key:
             break
-        heap[at] = heap[child]
+        q[heap, at] = q[heap, child]
         at = child
         child = 2 * at + 1
-    heap[at] = key
+    q[heap, at] = key
     return size
 
 
-@njit(cache=True)
+@inlined
 def blocks(tokens: int, block_tokens: int) -> int:
     """Blocks that hold so many tokens."""
     return (tokens + block_tokens - 1) // block_tokens
 
 
-@njit(cache=True)
-def tokens_s(r: Record, cost_s: FloatArray, tokens: int) -> float:
+@inlined
+def tokens_s(n: IntArray, x: FloatArray, tokens: int) -> float:
     """Seconds of the token-wise kernels of one step."""
-    last = cost_s.size - 1
+    last = n[LAST_COST]
     if tokens <= last:
-        return cost_s[tokens]
-    return cost_s[last] + (tokens - last) * r.beyond_s
+        return float(x[TOKEN_COST + tokens])
+    return float(x[TOKEN_COST + last] + (tokens - last) * x[BEYOND_S])
 
 
-@njit(cache=True)
-def decode_s(r: Record, s: Record, cost_s: FloatArray) -> float:
+@inlined
+def decode_s(n: IntArray, x: FloatArray) -> float:
     """Seconds of the next step if it only decodes."""
-    return (
-        tokens_s(r, cost_s, s.decoding)
-        + r.sequence_s * s.decoding
-        + r.context_s * s.context
-        + r.window_s * s.window_context
+    return float(
+        tokens_s(n, x, n[DECODING])
+        + x[SEQUENCE_S] * n[DECODING]
+        + x[CONTEXT_S] * n[CONTEXT]
+        + x[WINDOW_S] * n[WINDOW_CONTEXT]
     )
 
 
-@njit(cache=True)
-def next_arrival(s: Record, book: Book) -> float:
+@inlined
+def next_arrival(n: IntArray, r: IntArray, t: FloatArray) -> float:
     """When the next request arrives; infinite when none does."""
-    if s.issued >= book.prompt.size:
+    if n[ISSUED] >= r.shape[0]:
         return inf
     soonest = inf
-    if s.started < book.start.size:
-        soonest = book.start[s.started]
-    taken = s.issued - s.started
-    if taken < s.returned and book.back[taken] < soonest:
-        soonest = book.back[taken]
+    if n[STARTED] < n[USERS]:
+        soonest = t[n[STARTED], START]
+    taken = n[ISSUED] - n[STARTED]
+    if taken < n[RETURNED] and t[taken, BACK] < soonest:
+        soonest = t[taken, BACK]
     return soonest
 
 
-@njit(cache=True)
-def issue(s: Record, book: Book, until_s: float) -> None:
+@compiled
+def issue(n: IntArray, r: IntArray, t: FloatArray, until_s: float) -> None:
     """Requests that arrived by ``until_s`` join the queue in order of arrival."""
-    soonest = next_arrival(s, book)
+    soonest = next_arrival(n, r, t)
     while soonest <= until_s:
-        book.arrival[s.issued] = soonest
-        if s.started < book.start.size and book.start[s.started] == soonest:
-            s.started += 1
-        s.issued += 1
-        soonest = next_arrival(s, book)
+        t[n[ISSUED], ARRIVAL] = soonest
+        if n[STARTED] < n[USERS] and t[n[STARTED], START] == soonest:
+            n[STARTED] += 1
+        n[ISSUED] += 1
+        soonest = next_arrival(n, r, t)
 
 
-@njit(cache=True)
-def measuring(r: Record, s: Record) -> bool:
+@inlined
+def measuring(n: IntArray) -> bool:
     """Whether the clock stands between the first and the last measured arrival."""
-    return r.first_measured < s.issued <= r.end_measured
+    return bool(n[FIRST_MEASURED] < n[ISSUED] <= n[END_MEASURED])
 
 
-@njit(cache=True)
+@inlined
 def gap_bin(gap_s: float) -> int:
     """Histogram bin of a gap: bins of equal ratio."""
     if gap_s <= SHORTEST_GAP_S:
@@ -207,124 +115,137 @@ def gap_bin(gap_s: float) -> int:
     return min(int(log(gap_s / SHORTEST_GAP_S) * BINS_PER_E), GAP_BINS - 1)
 
 
-@njit(cache=True)
-def count_gaps(s: Record, book: Book, first_s: float, rise_s: float, steps: int, sequences: int) -> None:
+@compiled
+def count_gaps(n: IntArray, x: FloatArray, first_s: float, rise_s: float, steps: int, sequences: int) -> None:
     """Gaps of ``steps`` decode steps, the next ``rise_s`` longer than the last, into the histogram."""
-    s.decode_tokens += steps * sequences
-    s.gap_s += sequences * (steps * first_s + rise_s * steps * (steps - 1) / 2)
+    n[DECODE_TOKENS] += steps * sequences
+    x[GAP_S] += sequences * (steps * first_s + rise_s * steps * (steps - 1) / 2)
     low = gap_bin(first_s)
     high = gap_bin(first_s + rise_s * (steps - 1))
     done = 0
     while low < high:
         edge_s = SHORTEST_GAP_S * BIN_RATIO ** (low + 1)
         below = min(max(int((edge_s - first_s) / rise_s) + 1, done), steps)
-        book.gaps[low] += (below - done) * sequences
+        n[n[GAPS] + low] += (below - done) * sequences
         done = below
         low += 1
-    book.gaps[high] += (steps - done) * sequences
+    n[n[GAPS] + high] += (steps - done) * sequences
 
 
-@njit(cache=True)
-def account(r: Record, s: Record, book: Book, first_s: float, rise_s: float, steps: int) -> None:
+@inlined
+def account(n: IntArray, x: FloatArray, first_s: float, rise_s: float, steps: int) -> None:
     """Statistics of ``steps`` steps that start now; the caller moves the clock."""
-    if not measuring(r, s):
+    if not measuring(n):
         return
     took_s = first_s * steps + rise_s * steps * (steps - 1) / 2
-    used = r.total_blocks - s.free
-    s.busy_s += took_s
-    s.used_block_s += took_s * used
-    s.most_used = max(s.most_used, used)
-    if s.decoding > 0:
-        count_gaps(s, book, first_s, rise_s, steps, s.decoding)
+    used = n[TOTAL_BLOCKS] - n[FREE]
+    x[BUSY_S] += took_s
+    x[USED_BLOCK_S] += took_s * used
+    n[MOST_USED] = max(n[MOST_USED], used)
+    if n[DECODING] > 0:
+        count_gaps(n, x, first_s, rise_s, steps, n[DECODING])
 
 
-@njit(cache=True)
-def due_step(book: Book, request: int, context_tokens: int) -> int:
+@inlined
+def due_step(r: IntArray, request: int, context_tokens: int) -> int:
     """Boundary at which a sequence has that context, or (0) has all its tokens; never for one that does not decode."""
     if context_tokens == 0:
-        context_tokens = book.prompt[request] + book.output[request]
-    return context_tokens - 1 - book.base[request]
+        context_tokens = r[request, PROMPT] + r[request, OUTPUT]
+    return int(context_tokens - 1 - r[request, BASE])
 
 
-@njit(cache=True)
-def drop_stale(book: Book, heap: IntArray, size: int, context_tokens: int) -> int:
-    """Forgets keys of sequences that were preempted or finished since; a sorted heap is a heap."""
+@compiled
+def drop_stale(r: IntArray, q: IntArray, heap: int, size: int, context_tokens: int) -> int:
+    """Forgets keys of sequences that were preempted or finished since, in place: a heap is built as it is read."""
     kept = 0
     for at in range(size):
-        request = heap[at] & REQUEST_MASK
-        if heap[at] >> KEY_BITS == due_step(book, request, context_tokens):
-            heap[kept] = heap[at]
-            kept += 1
-    heap[:kept].sort()
+        key = q[heap, at]
+        if key >> KEY_BITS == due_step(r, key & REQUEST_MASK, context_tokens):
+            kept = push(q, heap, kept, key)
     return kept
 
 
-@njit(cache=True)
-def join(r: Record, s: Record, book: Book, request: int, kv_tokens: int) -> None:
+@inlined
+def join(n: IntArray, r: IntArray, q: IntArray, request: int, kv_tokens: int) -> None:
     """A sequence with ``kv_tokens`` in the cache and one fresh token starts to decode with the coming step."""
-    base = kv_tokens - s.step
-    book.base[request] = base
-    book.residues[(-base) % r.block_tokens] += 1
-    s.decoding += 1
-    s.context += kv_tokens + 1
-    if s.done_heap == book.done.size:
-        s.done_heap = drop_stale(book, book.done, s.done_heap, 0)
-    s.done_heap = push(book.done, s.done_heap, (due_step(book, request, 0) << KEY_BITS) | request)
-    if r.window_tokens > 0:
-        s.window_context += min(kv_tokens + 1, r.window_tokens)
-        if kv_tokens + 1 < r.window_tokens:
-            s.window_growing += 1
-            if s.cross_heap == book.cross.size:
-                s.cross_heap = drop_stale(book, book.cross, s.cross_heap, r.window_tokens)
-            due = due_step(book, request, r.window_tokens)
-            s.cross_heap = push(book.cross, s.cross_heap, (due << KEY_BITS) | request)
+    base = kv_tokens - n[STEP]
+    r[request, BASE] = base
+    n[RESIDUES + (-base) % n[BLOCK_TOKENS]] += 1
+    n[DECODING] += 1
+    n[CONTEXT] += kv_tokens + 1
+    if n[DONE_HEAP] == q.shape[1]:
+        n[DONE_HEAP] = drop_stale(r, q, DONE, n[DONE_HEAP], 0)
+    n[DONE_HEAP] = push(q, DONE, n[DONE_HEAP], (due_step(r, request, 0) << KEY_BITS) | request)
+    if n[WINDOW_TOKENS] > 0:
+        n[WINDOW_CONTEXT] += min(kv_tokens + 1, n[WINDOW_TOKENS])
+        if kv_tokens + 1 < n[WINDOW_TOKENS]:
+            n[WINDOW_GROWING] += 1
+            if n[CROSS_HEAP] == q.shape[1]:
+                n[CROSS_HEAP] = drop_stale(r, q, CROSS, n[CROSS_HEAP], n[WINDOW_TOKENS])
+            due = due_step(r, request, n[WINDOW_TOKENS])
+            n[CROSS_HEAP] = push(q, CROSS, n[CROSS_HEAP], (due << KEY_BITS) | request)
 
 
-@njit(cache=True)
-def leave(r: Record, s: Record, book: Book, request: int) -> int:
+@inlined
+def leave(n: IntArray, r: IntArray, request: int) -> int:
     """A decoding sequence stops before the coming step; returns the KV tokens it held."""
-    kv_tokens = book.base[request] + s.step
-    book.residues[(-book.base[request]) % r.block_tokens] -= 1
-    book.base[request] = NOT_DECODING
-    s.decoding -= 1
-    s.context -= kv_tokens + 1
-    s.free += blocks(kv_tokens, r.block_tokens)
-    if r.window_tokens > 0:
-        s.window_context -= min(kv_tokens + 1, r.window_tokens)
-        if kv_tokens + 1 < r.window_tokens:
-            s.window_growing -= 1
-    return kv_tokens
+    kv_tokens = r[request, BASE] + n[STEP]
+    n[RESIDUES + (-r[request, BASE]) % n[BLOCK_TOKENS]] -= 1
+    r[request, BASE] = NOT_DECODING
+    n[DECODING] -= 1
+    n[CONTEXT] -= kv_tokens + 1
+    n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS])
+    if n[WINDOW_TOKENS] > 0:
+        n[WINDOW_CONTEXT] -= min(kv_tokens + 1, n[WINDOW_TOKENS])
+        if kv_tokens + 1 < n[WINDOW_TOKENS]:
+            n[WINDOW_GROWING] -= 1
+    return int(kv_tokens)
 
 
-@njit(cache=True)
-def finish(r: Record, s: Record, book: Book, request: int) -> None:
+@inlined
+def finish(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, request: int) -> None:
     """A request has all its tokens; in a closed loop its user comes back after ``think_s``."""
-    book.finish[request] = s.now
-    book.stack_at[request] = -1
-    s.finished += 1
-    if r.first_measured <= request < r.end_measured:
-        s.measured += 1
-    if r.closed:
-        book.back[s.returned] = s.now + r.think_s
-        s.returned += 1
+    t[request, FINISH] = x[NOW]
+    r[request, STACK_AT] = -1
+    if n[FIRST_MEASURED] <= request < n[END_MEASURED]:
+        n[MEASURED] += 1
+    if n[CLOSED]:
+        t[n[RETURNED], BACK] = x[NOW] + x[THINK_S]
+        n[RETURNED] += 1
 
 
-@njit(cache=True)
-def advance(r: Record, s: Record, book: Book, steps: int) -> None:
+@compiled
+def advance(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, steps: int) -> None:
     """Moves the step counter and lets everything due leave: contexts grow, windows fill, sequences finish."""
-    s.step += steps
-    s.context += s.decoding * steps
-    s.window_context += s.window_growing * steps
-    while s.cross_heap > 0 and book.cross[0] >> KEY_BITS <= s.step:
-        request = book.cross[0] & REQUEST_MASK
-        due = book.cross[0] >> KEY_BITS
-        s.cross_heap = pop(book.cross, s.cross_heap)
-        if due == due_step(book, request, r.window_tokens):
-            s.window_growing -= 1
-    while s.done_heap > 0 and book.done[0] >> KEY_BITS <= s.step:
-        request = book.done[0] & REQUEST_MASK
-        due = book.done[0] >> KEY_BITS
-        s.done_heap = pop(book.done, s.done_heap)
-        if due == due_step(book, request, 0):
-            leave(r, s, book, request)
-            finish(r, s, book, request)
+    n[STEP] += steps
+    n[CONTEXT] += n[DECODING] * steps
+    n[WINDOW_CONTEXT] += n[WINDOW_GROWING] * steps
+    while n[CROSS_HEAP] > 0 and q[CROSS, 0] >> KEY_BITS <= n[STEP]:
+        request = q[CROSS, 0] & REQUEST_MASK
+        due = q[CROSS, 0] >> KEY_BITS
+        n[CROSS_HEAP] = pop(q, CROSS, n[CROSS_HEAP])
+        if due == due_step(r, request, n[WINDOW_TOKENS]):
+            n[WINDOW_GROWING] -= 1
+    while n[DONE_HEAP] > 0 and q[DONE, 0] >> KEY_BITS <= n[STEP]:
+        request = q[DONE, 0] & REQUEST_MASK
+        due = q[DONE, 0] >> KEY_BITS
+        n[DONE_HEAP] = pop(q, DONE, n[DONE_HEAP])
+        if due == due_step(r, request, 0):
+            leave(n, r, request)
+            finish(n, x, r, t, request)
+
+
+@compiled
+def steps_until(wait_s: float, first_s: float, rise_s: float, limit: int) -> int:
+    """Fewest steps (at least 1, at most ``limit``) that take ``wait_s``: root of the sum of a rising series."""
+    if rise_s > 0.0:
+        half = first_s - rise_s / 2
+        root = (sqrt(half * half + 2 * rise_s * max(wait_s, 0.0)) - half) / rise_s
+    else:
+        root = wait_s / first_s if first_s > 0.0 else limit
+    steps = int(min(max(root, 1.0), limit))
+    while steps < limit and steps * first_s + rise_s * steps * (steps - 1) / 2 < wait_s:
+        steps += 1
+    while steps > 1 and (steps - 1) * first_s + rise_s * (steps - 1) * (steps - 2) / 2 >= wait_s:
+        steps -= 1
+    return steps
