@@ -246,13 +246,11 @@ def from_link(query: Mapping[str, str]) -> tuple[Values, list[Message]]:
     for key, written in query.items():
         if key in EMPTY:
             try:
-                values[key] = _parsed(key, written)
+                values[key] = _within(key, _parsed(key, written))
             except ValueError:
-                problems.append(
-                    msg(
-                        "The link says {key} = {value}, which is not a number: it was left out.", key=key, value=written
-                    )
-                )
+                problems.append(msg("The link says {key} = {value}, which is not a number.", key=key, value=written))
+            except InputError as error:
+                problems.append(error.message)
     return values, problems
 
 
