@@ -32,6 +32,7 @@ _ROWS: tuple[tuple[Outcome, tuple[tuple[str, Message, Message | None], ...]], ..
             ("stabilise-prompts", msg("Stabilise prompts, tools and templates; move what changes to the end"), None),
             ("cut-history", msg("Cut needless history and repeated retrieval"), _QUALITY),
             ("block-size", msg("Tune block size and reclamation"), msg("Small blocks share more and cost metadata.")),
+            ("route-by-prefix", msg("Route by prefix and load"), msg("By prefix alone the hottest replica overloads.")),
             ("cache-cap", msg("Cap the cache at what is read again"), None),
             ("isolate-cache", msg("Isolate caches by tenant, model and sensitivity"), None),
             ("watch-hits", msg("Monitor hit rate and prefill tokens saved"), None),

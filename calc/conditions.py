@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from calc.decision import Finding, Outcome, Verdict
+from calc.decision import BOTTLENECK_NAMES, Finding, Outcome, Verdict
 from calc.evidence import Evidence, Provenance, flag, is_measured, number, value_of
 from calc.messages import Message, msg
-from calc.metrics import METRICS
+from calc.metrics import METRICS, shown
 from calc.thresholds import Threshold
 
 Truth: TypeAlias = bool | None
@@ -30,6 +30,11 @@ def either(*parts: Truth) -> Truth:
     if any(part is True for part in parts):
         return True
     return None if any(part is None for part in parts) else False
+
+
+def any_known(*parts: Truth) -> Truth:
+    """Or over the parts somebody knows; for alternatives of which one known answer is enough."""
+    return either(*(part for part in parts if part is not None)) if any(p is not None for p in parts) else None
 
 
 def opposite(part: Truth) -> Truth:
@@ -93,19 +98,21 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One condition. ``says`` names its metrics by name and its lines as ``limit``, ``limit_2``, ``limit_3``."""
+    """One condition. ``metrics`` names every figure that ``test`` reads; the finding shows them all."""
 
     code: str
     supports: Outcome
     title: Message
     metrics: tuple[str, ...]
     test: Callable[[Facts], Truth]
-    says: Message
     measure: Message
     """What to measure or to declare while the verdict is unknown."""
+    limits: tuple[tuple[str, str], ...] = ()
+    """(metric, line it is held against)."""
+    says: Message | None = None
+    """A sentence of its own, with metrics by name and ``limit`` for the first line; else the figures are listed."""
     says_not: Message | None = None
     """When the sentence of a stated fact differs once the fact does not hold."""
-    lines: tuple[str, ...] = ()
     source: str = ""
     """For a condition without a line of its own."""
     guard: bool = False
@@ -113,32 +120,50 @@ class Rule:
     bottleneck: str = ""
 
 
-NOT_MEASURED = msg("not measured")
-
-
 def judge(rule: Rule, facts: Facts) -> Finding:
     """The rule against the evidence, with the numbers it looked at."""
     truth = rule.test(facts)
     verdict = Verdict.UNKNOWN if truth is None else Verdict.MET if truth else Verdict.NOT_MET
+    lines = tuple({line: None for _, line in rule.limits})
     return Finding(
         rule=rule.code,
         supports=rule.supports,
         title=rule.title,
         verdict=verdict,
-        statement=rule.measure if truth is None else _filled(rule, facts, met=truth),
+        statement=rule.measure if truth is None else _statement(rule, facts, met=truth),
         evidence=tuple(_seen(facts, metric) for metric in rule.metrics),
-        threshold=", ".join(f"{name} {facts.line(name):.4g}" for name in rule.lines),
-        source="; ".join(facts.lines[name].source for name in rule.lines) or rule.source,
+        threshold=", ".join(f"{name} {facts.line(name):.4g}" for name in lines),
+        source="; ".join({facts.lines[name].source: None for name in lines}) or rule.source,
         guard=rule.guard,
     )
 
 
-def _filled(rule: Rule, facts: Facts, *, met: bool) -> Message:
+def _statement(rule: Rule, facts: Facts, *, met: bool) -> Message:
     sentence = rule.says if met or rule.says_not is None else rule.says_not
-    values = {metric: value_of(facts.evidence, metric) for metric in rule.metrics}
-    known = {metric: NOT_MEASURED if value is None else value for metric, value in values.items()}
-    limits = {"limit" if n == 1 else f"limit_{n}": facts.line(name) for n, name in enumerate(rule.lines, 1)}
-    return Message(sentence.msgid, {**known, **limits})
+    known = {metric: value for metric in rule.metrics if (value := value_of(facts.evidence, metric)) is not None}
+    if sentence is not None and all(f"{{{metric}" not in sentence.msgid for metric in set(rule.metrics) - set(known)):
+        limits = {"limit": facts.line(rule.limits[0][1])} if rule.limits else {}
+        return Message(sentence.msgid, {**known, **limits})
+    lines = dict(rule.limits)
+    return _listed([_clause(facts, metric, value, lines.get(metric)) for metric, value in known.items()])
+
+
+def _clause(facts: Facts, metric: str, value: float | str | bool, line: str | None) -> Message:
+    meaning = METRICS[metric].meaning
+    if isinstance(value, bool):
+        answer = msg("yes") if value else msg("no")
+        return msg("{metric}: {value}", metric=meaning, value=answer)
+    if isinstance(value, str):
+        return msg("{metric}: {value}", metric=meaning, value=BOTTLENECK_NAMES.get(value, value))
+    if line is None:
+        return msg("{metric}: {value}", metric=meaning, value=shown(metric, value))
+    limit = shown(metric, facts.line(line))
+    return msg("{metric}: {value} (line {limit})", metric=meaning, value=shown(metric, value), limit=limit)
+
+
+def _listed(clauses: list[Message]) -> Message:
+    first, *rest = clauses
+    return msg("{first}; {rest}", first=first, rest=_listed(rest)) if rest else first
 
 
 def _seen(facts: Facts, metric: str) -> Evidence:

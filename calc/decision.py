@@ -39,6 +39,23 @@ OUTCOME_NAMES: Mapping[Outcome, Message] = MappingProxyType(
 """The six answers in words."""
 
 
+BOTTLENECK_NAMES: Mapping[str, Message] = MappingProxyType(
+    {
+        "compute": msg("compute"),
+        "memory_bandwidth": msg("memory bandwidth"),
+        "memory_capacity": msg("memory capacity"),
+        "sequences": msg("max sequences"),
+        "scheduling": msg("scheduling"),
+        "communication": msg("communication"),
+        "transfer": msg("transfer"),
+        "overhead": msg("per-step overhead"),
+        "none": msg("nothing"),
+        "unknown": msg("not known"),
+    }
+)
+"""What binds, in words."""
+
+
 class Verdict(StrEnum):
     """A condition against its evidence."""
 

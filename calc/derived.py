@@ -45,6 +45,7 @@ def derived_from(given: Mapping[str, Evidence]) -> dict[str, Evidence]:
     for ratio in (*RATIOS, *_target_ratios(number(evidence, "slo_percentile_share") or USUAL_PERCENTILE_SHARE)):
         _add(evidence, ratio)
     _add_no_hits(evidence)
+    _add_reuse(evidence)
     _add_worst(evidence)
     _add_idle(evidence)
     return evidence
@@ -87,6 +88,19 @@ def _add_no_hits(evidence: dict[str, Evidence]) -> None:
     """Prefix caching switched off means a hit rate of exactly 0."""
     if flag(evidence, "prefix_caching") is False and not is_measured(evidence, "hit_rate_share"):
         evidence["hit_rate_share"] = _worked_out(evidence, "hit_rate_share", 0.0, ("prefix_caching",))
+
+
+def _add_reuse(evidence: dict[str, Evidence]) -> None:
+    """What repeats and is not hit, and that times the share of prefill in TTFT: the most reuse can take off it."""
+    repeated, hit = number(evidence, "prefix_share"), number(evidence, "hit_rate_share")
+    if repeated is None or hit is None:
+        return
+    gap = max(0.0, repeated - hit)
+    evidence["reuse_gap_share"] = _worked_out(evidence, "reuse_gap_share", gap, ("prefix_share", "hit_rate_share"))
+    prefill, ttft = number(evidence, "prefill_s"), number(evidence, "ttft_mean_s")
+    if prefill is not None and ttft:
+        gain = gap / (1 - hit) * min(1.0, prefill / ttft) if gap else 0.0
+        evidence["reuse_gain_share"] = _worked_out(evidence, "reuse_gain_share", gain, ("prefix_share", "prefill_s"))
 
 
 def _add_worst(evidence: dict[str, Evidence]) -> None:

@@ -27,6 +27,8 @@ SIGNS: Mapping[Layer, tuple[str, ...]] = {
         "memory.cache-fills",
         "schedule.preemption-thrash",
         "schedule.memory-not-released",
+        "cache.block-too-long",
+        "cache.diluted",
         "cache.hits-missing",
         "cache.hit-improvable",
         "cache.waste",
@@ -68,6 +70,8 @@ CAUSES = (
     "schedule.memory-not-released",
     "schedule.max-seqs-binds",
     "schedule.queue-with-free-kv",
+    "cache.block-too-long",
+    "cache.diluted",
     "cache.hits-missing",
     "cache.hit-improvable",
     "memory.load-above-capacity",
@@ -103,10 +107,14 @@ def diagnose(findings: tuple[Finding, ...], evidence: Mapping[str, Evidence], st
     return Diagnosis(diagnosis="unknown", bottleneck=bound or "unknown", layers=layers)
 
 
+def _gaps(finding: Finding) -> int:
+    return sum(evidence.value is None for evidence in finding.evidence)
+
+
 def _state(layer: Layer, verdicts: Mapping[str, Finding]) -> LayerState:
     found = [verdicts[code] for code in SIGNS[layer]]
     strained = [finding for finding in found if finding.verdict is Verdict.MET]
-    calm = [finding for finding in found if finding.verdict is Verdict.NOT_MET]
+    calm = sorted((finding for finding in found if finding.verdict is Verdict.NOT_MET), key=_gaps)
     if layer is Layer.SERVICE:
         slo = verdicts["calm.slo-with-headroom"]
         strained += [slo] if slo.verdict is Verdict.NOT_MET else []

@@ -14,9 +14,10 @@ from calc.cost import cost_of
 from calc.derived import derived_from
 from calc.engine import Settings, resolve
 from calc.evidence import Evidence, Percentiles, Provenance, Value, overriding
-from calc.latency import LatencyReport, LoadSweep
+from calc.latency import LatencyReport, LoadSweep, load_of
 from calc.memory import MemoryReport
 from calc.metrics import METRICS
+from calc.model import ModelSpec
 from calc.scenario import Scenario
 from calc.workload import Arrivals, Closed, OpenLoop, PerMinute
 
@@ -33,15 +34,20 @@ def evidence_of(
     latency: LatencyReport | None = None,
     *,
     sweep: LoadSweep | None = None,
+    limit_load: float | None = None,
     idle: LatencyReport | None = None,
     measured: Mapping[str, Evidence] | None = None,
 ) -> dict[str, Evidence]:
-    """Every metric known about the scenario; ``idle`` is a report at one request at a time."""
+    """Every metric known about the scenario.
+
+    ``limit_load`` is the highest load that meets the SLO, when no sweep says so; ``idle`` a report at one request at
+    a time.
+    """
     settings = resolve(scenario.deployment)
     declared = chain(_load(scenario), _deployment(scenario, settings), _targets(scenario))
     simulated = chain(
         _service(scenario, latency) if latency else (),
-        _knee(sweep) if sweep else (),
+        _knee(scenario, sweep.knee_load if sweep else limit_load),
         _idle(idle, scenario.slo.percentile_share) if idle else (),
         _costs(scenario, latency),
     )
@@ -92,12 +98,22 @@ def _deployment(scenario: Scenario, settings: Settings) -> Named:
     yield "pp", deployment.pp
     yield "replicas", deployment.replicas
     yield "gpu_count", deployment.gpu_count
+    yield "local_layers_share", _local_layers(deployment.model)
     if deployment.tp > 1 and deployment.gpu.link_bytes_per_s:
         yield "link", "nvlink" if deployment.gpu.nvlink_bytes_per_s else "pcie"
     yield "max_num_seqs", settings.max_num_seqs
     yield "max_num_batched_tokens", settings.max_num_batched_tokens
     yield "prefix_caching", settings.prefix_caching
     yield "chunked_prefill", settings.chunked_prefill
+    # A scenario describes all there is: one engine without these.
+    yield "offload", False
+    yield "pd_split", False
+    yield "speculation", False
+
+
+def _local_layers(model: ModelSpec) -> float:
+    local = sum(group.layers for group in model.groups if group.window_tokens is not None)
+    return local / model.layers
 
 
 def _targets(scenario: Scenario) -> Named:
@@ -115,7 +131,7 @@ def _memory(scenario: Scenario, memory: MemoryReport) -> Named:
     yield "weights_bytes", memory.weights_bytes
     yield "one_gpu_weights_share", memory.weights_bytes * scenario.deployment.tp * scenario.deployment.pp / total
     yield "runtime_share", memory.runtime_bytes / total
-    yield "margin_bytes", memory.margin_bytes
+    yield "margin_bytes", memory.margin_bytes if memory.fits else None
     yield "over_bytes", memory.over_bytes
     yield "fits", memory.fits
     yield "kv_pool_bytes", memory.kv_pool_bytes
@@ -178,13 +194,13 @@ def _percentiles(name: str, latency: Percentiles) -> Named:
     yield f"{name}_p99_s", latency.p99_s
 
 
-def _knee(sweep: LoadSweep) -> Named:
-    """Knee and headroom in the sweep's own axis; requests per second only where the axis is a rate."""
-    if sweep.knee_load is None:
+def _knee(scenario: Scenario, knee_load: float | None) -> Named:
+    """Headroom in the unit of the arrivals; a knee in requests per second for open loops only."""
+    if knee_load is None:
         return
-    yield "headroom_share", sweep.knee_load / sweep.operating_load - 1
-    if sweep.axis == "rate":
-        yield "knee_per_s", sweep.knee_load
+    yield "headroom_share", knee_load / load_of(scenario.workload) - 1
+    if not isinstance(scenario.workload.arrivals, Closed):
+        yield "knee_per_s", knee_load
 
 
 def _idle(idle: LatencyReport, percentile_share: float) -> Named:

@@ -71,6 +71,8 @@ LADDER: tuple[Step, ...] = (
     Step(outcome=TUNE, all_of=("schedule.host-bound",), lever="relieve-host"),
     Step(outcome=TUNE, all_of=("schedule.speculation",), lever="speculation-off"),
     # Is work repeated, or shared unevenly?
+    Step(outcome=OPTIMISE, all_of=("cache.block-too-long",), lever="block-size"),
+    Step(outcome=OPTIMISE, all_of=("cache.diluted",), lever="route-by-prefix"),
     Step(outcome=OPTIMISE, all_of=("cache.hits-missing",), lever="stabilise-prompts"),
     Step(outcome=OPTIMISE, all_of=("cache.hit-improvable",), lever="prefix-cache"),
     Step(outcome=OPTIMISE, all_of=("cache.waste",), lever="block-size"),

@@ -81,12 +81,13 @@ class Today:
         return max(0.0, self.latency.concurrency - waiting) / (self.deployment.replicas * self.deployment.dp)
 
 
-Change: TypeAlias = Scenario | Message
+Change: TypeAlias = tuple[Scenario, ...] | Message
+"""Candidates from the smallest step on, the first that carries the load is taken; or why there is none."""
 
 
-def deployed(today: Today, deployment: Deployment) -> Scenario:
-    """The scenario with another deployment."""
-    return replace(today.scenario, deployment=deployment)
+def deployed(today: Today, *deployments: Deployment) -> tuple[Scenario, ...]:
+    """The scenario with other deployments."""
+    return tuple(replace(today.scenario, deployment=deployment) for deployment in deployments)
 
 
 def estimated_pool(deployment: Deployment) -> Deployment:
@@ -171,7 +172,7 @@ def reuse_prefixes(today: Today) -> Change:
         return msg("The share of prompt tokens that repeat is not known.")
     if share <= hit:
         return msg("All that repeats is hit already: {hit:pct} of prompt tokens.", hit=hit)
-    return with_hits(today.scenario, share)
+    return (with_hits(today.scenario, share),)
 
 
 def with_hits(scenario: Scenario, hit_share: float) -> Scenario:
@@ -191,12 +192,13 @@ def narrow_kv(today: Today) -> Change:
 
 
 def split_wider(today: Today) -> Change:
-    """The next tensor-parallel degree the model's heads allow, inside one server."""
+    """The next tensor-parallel degree the model's heads allow inside one server; wider ones while it does not fit."""
     now = today.deployment.tp
     wider = [tp for tp in divisors(today.deployment.model.heads) if now < tp <= NODE_GPUS]
     if not wider:
         return msg("TP {tp:count} cannot grow inside one server.", tp=now)
-    return deployed(today, estimated_pool(replace(today.deployment, tp=wider[0])))
+    steps = wider[:1] if today.memory.fits else wider
+    return deployed(today, *(estimated_pool(replace(today.deployment, tp=tp)) for tp in steps))
 
 
 def add_replicas(today: Today) -> Change:
@@ -206,22 +208,28 @@ def add_replicas(today: Today) -> Change:
     if today.limit_load == 0.0:
         return msg("One replica misses the SLO at any load: more of them do too.")
     now = today.deployment.replicas
-    needed = now + 1
-    if today.limit_load is not None:
-        per_replica = today.limit_load / now
-        needed = max(needed, math.ceil(load_of(today.scenario.workload) / (PLANNED_SHARE * per_replica)))
-    return deployed(today, replace(today.deployment, replicas=needed))
+    needed = replicas_needed(today.scenario, today.limit_load) if today.limit_load is not None else 0
+    return deployed(today, replace(today.deployment, replicas=max(now + 1, needed)))
+
+
+def replicas_needed(scenario: Scenario, limit_load: float) -> int:
+    """Replicas that carry today's load with headroom, when the present ones carry ``limit_load``."""
+    per_replica = limit_load / scenario.deployment.replicas
+    return math.ceil(load_of(scenario.workload) / (PLANNED_SHARE * per_replica))
 
 
 def larger_gpu(today: Today) -> Change:
-    """The next larger of the given GPUs that is no slower; the price of its hour is not known."""
+    """The next larger of the given GPUs that is no slower, larger ones while it does not fit; their price is unknown."""
     now = today.deployment.gpu
-    wanted = [gpu for gpu in today.gpus if _is_larger(gpu, now)]
+    wanted = sorted(
+        (gpu for gpu in today.gpus if _is_larger(gpu, now)),
+        key=lambda gpu: (gpu.memory_bytes, gpu.bandwidth_bytes_per_s or 0.0),
+    )
     if not wanted:
         return msg("No larger GPU with known speed is in the list.")
-    chosen = min(wanted, key=lambda gpu: (gpu.memory_bytes, gpu.bandwidth_bytes_per_s or 0.0))
-    scenario = deployed(today, estimated_pool(replace(today.deployment, gpu=chosen)))
-    return replace(scenario, prices=replace(scenario.prices, gpu_hour=None))
+    steps = wanted[:1] if today.memory.fits else wanted
+    unpriced = replace(today.scenario, prices=replace(today.scenario.prices, gpu_hour=None))
+    return tuple(replace(unpriced, deployment=estimated_pool(replace(today.deployment, gpu=gpu))) for gpu in steps)
 
 
 def _is_larger(gpu: Gpu, now: Gpu) -> bool:
@@ -270,7 +278,7 @@ def _quantised(layer: LayerWeights) -> LayerWeights:
 def shorten_prompts(today: Today) -> Change:
     """Prompts of half the length, hits in proportion."""
     prompts = scaled(today.scenario.workload.prompt_tokens, SHORTER_PROMPT_SHARE)
-    return replace(today.scenario, workload=replace(today.scenario.workload, prompt_tokens=prompts))
+    return (replace(today.scenario, workload=replace(today.scenario.workload, prompt_tokens=prompts)),)
 
 
 def scaled(lengths: LengthDistribution, factor: float) -> LengthDistribution:

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from calc.actions import ACTIONS
 from calc.cost import cost_of
 from calc.decision import Outcome, WhatIf
 from calc.deployment import Deployment
+from calc.efficiency import Efficiency
 from calc.engine import resolve
 from calc.errors import InputError
 from calc.hardware import Gpu
-from calc.lever_changes import CHANGES, Today
+from calc.lever_changes import CHANGES, Today, replicas_needed
 from calc.messages import Message, msg
 from calc.scenario import Scenario
 from calc.trials import FINE_SEARCH_STEPS, Trial, try_out
 
 AS_IS = "as-is"
 """Code of the scenario unchanged, the first row of the table."""
+NEEDS_A_FIT = frozenset(
+    {
+        "raise-max-seqs",
+        "lower-max-seqs",
+        "raise-batched-tokens",
+        "lower-batched-tokens",
+        "chunked-prefill",
+        "prefix-cache",
+        "shorter-prompts",
+    }
+)
+"""Levers that change nothing about whether the engine starts."""
 
 
 def what_ifs(
@@ -25,9 +40,10 @@ def what_ifs(
     requests: int = 1000,
     reusable_share: float | None = None,
     as_is: Trial | None = None,
+    efficiency: Efficiency | None = None,
 ) -> tuple[WhatIf, ...]:
     """The scenario as it is, then every lever on it; ``reusable_share`` is the share of prompt tokens that repeat."""
-    start = as_is or try_out(scenario, requests, steps=FINE_SEARCH_STEPS)
+    start = as_is or try_out(scenario, requests, steps=FINE_SEARCH_STEPS, efficiency=efficiency)
     today = Today(
         scenario=start.scenario,
         settings=resolve(start.scenario.deployment),
@@ -37,26 +53,52 @@ def what_ifs(
         gpus=gpus,
         reusable_share=reusable_share,
     )
-    return (_as_is(start), *(_pull(code, today, requests) for code in CHANGES))
+    return (_as_is(start), *(_pull(code, today, requests, efficiency) for code in CHANGES))
 
 
 def _as_is(trial: Trial) -> WhatIf:
     note = msg("Nothing is changed.")
     if not trial.memory.fits:
         note = msg("Does not fit: {over:gib} too much on each GPU.", over=trial.memory.over_bytes)
+    if trial.problem is not None:
+        note = trial.problem
     return _row(AS_IS, msg("As it is"), Outcome.NO_CHANGE, trial, note)
 
 
-def _pull(code: str, today: Today, requests: int) -> WhatIf:
+def _pull(code: str, today: Today, requests: int, efficiency: Efficiency | None) -> WhatIf:
     action = ACTIONS[code]
+    if code in NEEDS_A_FIT and not today.memory.fits:
+        return _not_applicable(code, msg("It has to fit in memory first."))
     try:
         changed = CHANGES[code](today)
         if isinstance(changed, Message):
             return _not_applicable(code, changed)
-        trial = try_out(changed, requests)
+        trial = _smallest_carrying(changed, requests, efficiency)
     except InputError as error:
         return _not_applicable(code, error.message)
     return _row(code, action.title, action.outcome, trial, _note(code, today.deployment, trial))
+
+
+def _smallest_carrying(candidates: tuple[Scenario, ...], requests: int, efficiency: Efficiency | None) -> Trial:
+    """The first candidate that carries the load; else the first that fits, in as many replicas as carry it."""
+    trials: list[Trial] = []
+    for scenario in candidates:
+        trials.append(try_out(scenario, requests, efficiency=efficiency))
+        if trials[-1].carries:
+            return trials[-1]
+    fitting = next((trial for trial in trials if trial.memory.fits), trials[-1])
+    if len(candidates) == 1 or fitting.latency is None:
+        return fitting
+    return _in_replicas(fitting.scenario, requests, efficiency) or fitting
+
+
+def _in_replicas(scenario: Scenario, requests: int, efficiency: Efficiency | None) -> Trial | None:
+    one = try_out(scenario, requests, steps=FINE_SEARCH_STEPS, efficiency=efficiency)
+    if not one.limit_load:
+        return None
+    replicas = replicas_needed(scenario, one.limit_load)
+    widened = replace(scenario, deployment=replace(scenario.deployment, replicas=replicas))
+    return try_out(widened, requests, efficiency=efficiency)
 
 
 def _not_applicable(code: str, reason: Message) -> WhatIf:
@@ -100,6 +142,8 @@ def _note(code: str, before: Deployment, trial: Trial) -> Message:
     """What was changed, from which value to which, and the caution that goes with it."""
     change = _change(code, before, trial.scenario)
     caution = ACTIONS[code].caution
+    if trial.problem is not None:
+        return trial.problem
     if not trial.memory.fits:
         return msg("{change} It does not fit: {over:gib} too much.", change=change, over=trial.memory.over_bytes)
     return change if caution is None else msg("{change} {caution}", change=change, caution=caution)
@@ -111,7 +155,7 @@ def _change(code: str, before: Deployment, after: Scenario) -> Message:
     texts = {
         "prefix-cache": msg("Hit rate {hit:pct} of prompt tokens.", hit=after.workload.prefix_hit_share),
         "fp8-kv": msg("KV dtype {was} → {now}.", was=was.kv_dtype, now=now.kv_dtype),
-        "more-gpus": msg("TP {was:count} → {now:count}.", was=before.tp, now=changed.tp),
+        "more-gpus": _more_gpus(before, changed),
         "more-replicas": msg("Replicas {was:count} → {now:count}.", was=before.replicas, now=changed.replicas),
         "bigger-gpu": msg(
             "{was} → {now}; the price of its hour is not known.", was=before.gpu.name, now=changed.gpu.name
@@ -125,6 +169,13 @@ def _change(code: str, before: Deployment, after: Scenario) -> Message:
     seqs = _from_to("max_num_seqs", was.max_num_seqs, now.max_num_seqs)
     budget = _from_to("max_num_batched_tokens", was.max_num_batched_tokens, now.max_num_batched_tokens)
     return texts.get(code, seqs if code.endswith("max-seqs") else budget)
+
+
+def _more_gpus(was: Deployment, now: Deployment) -> Message:
+    wider = msg("TP {was:count} → {now:count}.", was=was.tp, now=now.tp)
+    if was.replicas == now.replicas:
+        return wider
+    return msg("{wider} Replicas {was:count} → {now:count}.", wider=wider, was=was.replicas, now=now.replicas)
 
 
 def _from_to(setting: str, was: float, now: float) -> Message:

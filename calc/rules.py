@@ -8,10 +8,11 @@ from calc.conditions import Facts, Rule, judge
 from calc.decision import Finding, Verdict
 from calc.evidence import Evidence
 from calc.rules_architecture import ARCHITECTURE_RULES, CALM_RULES, MEASURE_RULES
-from calc.rules_cache import CACHE_RULES, GUARD_RULES
+from calc.rules_cache import CACHE_RULES
+from calc.rules_guards import ENLARGE_GUARDS, REUSE_GUARDS
 from calc.rules_memory import MEMORY_RULES
 from calc.rules_scheduling import SCHEDULING_RULES, TRANSFER_RULES
-from calc.thresholds import thresholds
+from calc.thresholds import Threshold, thresholds
 
 RULES: tuple[Rule, ...] = (
     *CACHE_RULES,
@@ -21,7 +22,8 @@ RULES: tuple[Rule, ...] = (
     *TRANSFER_RULES,
     *CALM_RULES,
     *MEASURE_RULES,
-    *GUARD_RULES,
+    *ENLARGE_GUARDS,
+    *REUSE_GUARDS,
 )
 
 
@@ -29,6 +31,16 @@ def findings_of(evidence: Mapping[str, Evidence], own_lines: Mapping[str, float]
     """Every condition against the evidence; ``own_lines`` replaces published thresholds by name."""
     facts = Facts(evidence=evidence, lines=thresholds(own_lines))
     return tuple(judge(rule, facts) for rule in RULES)
+
+
+def judged_again(
+    findings: tuple[Finding, ...], evidence: Mapping[str, Evidence], metric: str, lines: Mapping[str, Threshold]
+) -> tuple[Finding, ...]:
+    """The same findings after one figure changed: only the conditions that use it are judged anew."""
+    facts = Facts(evidence=evidence, lines=lines)
+    return tuple(
+        judge(rule, facts) if metric in rule.metrics else finding for rule, finding in zip(RULES, findings, strict=True)
+    )
 
 
 def met(findings: tuple[Finding, ...]) -> frozenset[str]:

@@ -50,7 +50,7 @@ ARCHITECTURE_RULES = (
         supports=Outcome.RE_ARCHITECT,
         title=msg("A single request on an idle server already misses its target"),
         metrics=("unloaded_target_ratio",),
-        lines=("full_ratio",),
+        limits=(("unloaded_target_ratio", "full_ratio"),),
         test=lambda facts: facts.exceeds("unloaded_target_ratio", facts.line("full_ratio")),
         says=msg("On an idle server latency is {unloaded_target_ratio:.2f} of its target (limit {limit:.2f})."),
         measure=msg("Measure one request at a time, and state the targets."),
@@ -75,12 +75,11 @@ ARCHITECTURE_RULES = (
         supports=Outcome.RE_ARCHITECT,
         title=msg("One tenant's long requests set everyone's latency"),
         metrics=("multi_tenant", "ttft_tail_ratio", "prompt_tail_ratio"),
-        lines=("ttft_tail_ratio", "prompt_tail_ratio"),
-        test=_tenants_collide,
-        says=msg(
-            "TTFT P99 against P50: {ttft_tail_ratio:.1f} (limit {limit:.0f}), "
-            "prompt length: {prompt_tail_ratio:.1f} (limit {limit_2:.0f})."
+        limits=(
+            ("ttft_tail_ratio", "ttft_tail_ratio"),
+            ("prompt_tail_ratio", "prompt_tail_ratio"),
         ),
+        test=_tenants_collide,
         measure=msg("State whether tenants share the deployment, and measure lengths and TTFT by tenant."),
         diagnosis="model_or_scheduling",
         bottleneck="scheduling",
@@ -90,12 +89,11 @@ ARCHITECTURE_RULES = (
         supports=Outcome.RE_ARCHITECT,
         title=msg("Offline batches disturb online requests"),
         metrics=("offline_mixed", "ttft_tail_ratio", "queue_share"),
-        lines=("ttft_tail_ratio", "queue_share"),
-        test=_batch_disturbs,
-        says=msg(
-            "TTFT P99 against P50: {ttft_tail_ratio:.1f} (limit {limit:.0f}); share of time in the queue: "
-            "{queue_share:pct} (limit {limit_2:pct})."
+        limits=(
+            ("ttft_tail_ratio", "ttft_tail_ratio"),
+            ("queue_share", "queue_share"),
         ),
+        test=_batch_disturbs,
         measure=msg("State whether offline batches run on the same replicas."),
         diagnosis="model_or_scheduling",
         bottleneck="scheduling",
@@ -105,12 +103,11 @@ ARCHITECTURE_RULES = (
         supports=Outcome.RE_ARCHITECT,
         title=msg("Moving KV takes most of the time"),
         metrics=("transfer_share", "offload", "gpu_power_share"),
-        lines=("transfer_share", "gpu_power_idle_share"),
-        test=_link_dominates,
-        says=msg(
-            "Share of time moving KV: {transfer_share:pct} (limit {limit:pct}); GPU power as a share of its limit: "
-            "{gpu_power_share:pct} (idle: under {limit_2:pct})."
+        limits=(
+            ("transfer_share", "transfer_share"),
+            ("gpu_power_share", "gpu_power_idle_share"),
         ),
+        test=_link_dominates,
         measure=msg("Measure the time KV is in transfer and GPU power while offload is in use."),
         diagnosis="transfer_is_bottleneck",
         bottleneck="transfer",
@@ -154,13 +151,8 @@ CALM_RULES = (
         supports=Outcome.NO_CHANGE,
         title=msg("The SLO is met with headroom"),
         metrics=("worst_target_ratio", "slo_attainment_share", "slo_percentile_share", "headroom_share", "rho"),
-        lines=("load_ratio",),
+        limits=(("rho", "load_ratio"),),
         test=_carries,
-        says=msg(
-            "Tightest latency against its target: {worst_target_ratio:.2f}; requests that meet all targets: "
-            "{slo_attainment_share:pct}; load that can be added: {headroom_share:pct} (planned up to {limit:.2f} of "
-            "the limit)."
-        ),
         measure=msg("State targets, and find the highest load that meets them."),
     ),
     Rule(
@@ -168,12 +160,12 @@ CALM_RULES = (
         supports=Outcome.NO_CHANGE,
         title=msg("Nothing waits and the KV pool is half empty"),
         metrics=("kv_usage_max_share", "waiting", "preempted_share", "rho"),
-        lines=("kv_idle_share", "preempted_warn_share", "load_ratio"),
-        test=_nothing_waits,
-        says=msg(
-            "Highest KV usage: {kv_usage_max_share:pct} (half empty: under {limit:pct}); "
-            "waiting: {waiting:.1f} requests."
+        limits=(
+            ("kv_usage_max_share", "kv_idle_share"),
+            ("preempted_share", "preempted_warn_share"),
+            ("rho", "load_ratio"),
         ),
+        test=_nothing_waits,
         measure=msg("Read KV usage and waiting requests in the same window."),
     ),
     Rule(
@@ -181,9 +173,11 @@ CALM_RULES = (
         supports=Outcome.NO_CHANGE,
         title=msg("The GPU's own cache already holds the prompts"),
         metrics=("offload", "hit_rate_share", "kv_usage_max_share"),
-        lines=("gpu_holds_share", "kv_full_share"),
+        limits=(
+            ("hit_rate_share", "gpu_holds_share"),
+            ("kv_usage_max_share", "kv_full_share"),
+        ),
         test=_offload_idle,
-        says=msg("The hit rate is {hit_rate_share:pct} (from {limit:pct} on, a further tier has nothing to add)."),
         measure=msg("Read the hit rate of the GPU's own prefix cache beside that of the further tier."),
     ),
 )

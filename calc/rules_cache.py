@@ -1,4 +1,4 @@
-"""When to optimise the cache first, and when a larger cache is no cure (each guard a check with a number)."""
+"""When to optimise the cache first: the articles' six conditions, and what keeps a cache from being hit."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ def _repeats(facts: Facts) -> Truth:
 
 
 def _improvable(facts: Facts) -> Truth:
-    hit, repeated = facts.number("hit_rate_share"), facts.number("prefix_share")
-    gap = None if hit is None or repeated is None else repeated - hit >= facts.line("reuse_low_share")
+    gap = facts.at_least("reuse_gap_share", "reuse_low_share")
     return both(gap, unless_false(facts.at_least("gpu_utilisation_share", "gpu_idle_share")))
 
 
 def _hits_missing(facts: Facts) -> Truth:
-    low = facts.below("hit_rate_share", "reuse_low_share")
-    known = None if low is None else facts.measured("hit_rate_share")
+    """A hit rate a scenario assumes says nothing about a cache; one that was measured does."""
+    low = facts.below("hit_rate_share", "reuse_low_share") if facts.measured("hit_rate_share") else None
     repeats = unless_false(facts.at_least("prefix_share", "reuse_low_share"))
-    return both(low, known, repeats, unless_false(facts.flag("prompts_stable")))
+    return both(low, repeats, unless_false(facts.flag("prompts_stable")))
 
 
 def _ttft_tightest(facts: Facts) -> Truth:
@@ -47,6 +46,16 @@ def _only_waiting(facts: Facts) -> Truth:
     return both(facts.below("kv_usage_max_share", "kv_full_share"), waits, not evicts, unless_false(_can_carry(facts)))
 
 
+def _under_one_block(facts: Facts) -> Truth:
+    prefix, block = facts.number("prefix_tokens") or facts.number("prompt_p50_tokens"), facts.number("block_tokens")
+    return None if prefix is None or block is None else prefix < block
+
+
+def _diluted(facts: Facts) -> Truth:
+    blind = facts.is_text("routing", "round_robin", "random", "load")
+    return both(facts.exceeds("replicas", 1.0), blind, unless_false(facts.at_least("prefix_share", "reuse_low_share")))
+
+
 def _can_carry(facts: Facts) -> Truth:
     return opposite(facts.at_least("rho", "full_ratio"))
 
@@ -57,7 +66,7 @@ CACHE_RULES = (
         supports=Outcome.OPTIMISE_CACHE,
         title=msg("Prefill takes a large share of GPU time"),
         metrics=("prefill_share",),
-        lines=("prefill_share",),
+        limits=(("prefill_share", "prefill_share"),),
         test=lambda facts: facts.at_least("prefill_share", "prefill_share"),
         says=msg("Prefill takes {prefill_share:pct} of busy time; from {limit:pct} on, reuse has much to save."),
         measure=msg("Measure the share of GPU busy time spent on prefill."),
@@ -67,11 +76,8 @@ CACHE_RULES = (
         supports=Outcome.OPTIMISE_CACHE,
         title=msg("Many prompts begin with the same long, stable text"),
         metrics=("prefix_share", "prompts_stable", "prefix_tokens", "block_tokens"),
-        lines=("reuse_low_share",),
+        limits=(("prefix_share", "reuse_low_share"),),
         test=_repeats,
-        says=msg(
-            "{prefix_share:pct} of prompt tokens repeat an earlier beginning; under {limit:pct} reuse carries little."
-        ),
         measure=msg(
             "Replay a request log for the share of prompt tokens that repeat, and state whether prompts are stable."
         ),
@@ -80,13 +86,9 @@ CACHE_RULES = (
         code="cache.hit-improvable",
         supports=Outcome.OPTIMISE_CACHE,
         title=msg("The hit rate is well below what the prompts allow"),
-        metrics=("hit_rate_share", "prefix_share", "gpu_utilisation_share"),
-        lines=("reuse_low_share",),
+        metrics=("hit_rate_share", "prefix_share", "reuse_gap_share", "gpu_utilisation_share"),
+        limits=(("reuse_gap_share", "reuse_low_share"), ("gpu_utilisation_share", "gpu_idle_share")),
         test=_improvable,
-        says=msg(
-            "The hit rate is {hit_rate_share:pct} where {prefix_share:pct} of prompt tokens repeat; "
-            "a gap of {limit:pct} is worth closing."
-        ),
         measure=msg("Read prefix cache hits and queries, and replay a log for the share of prompt tokens that repeat."),
         diagnosis="cache_not_hit",
         bottleneck="compute",
@@ -96,12 +98,8 @@ CACHE_RULES = (
         supports=Outcome.OPTIMISE_CACHE,
         title=msg("The cache is there and is not hit"),
         metrics=("hit_rate_share", "prefix_share", "prompts_stable"),
-        lines=("reuse_low_share",),
+        limits=(("hit_rate_share", "reuse_low_share"),),
         test=_hits_missing,
-        says=msg(
-            "The measured hit rate is {hit_rate_share:pct}, below {limit:pct}; share of prompt tokens that repeat: "
-            "{prefix_share:pct}."
-        ),
         measure=msg("Read the engine's prefix cache hits and queries over one busy window."),
         diagnosis="cache_not_hit",
         bottleneck="compute",
@@ -111,7 +109,7 @@ CACHE_RULES = (
         supports=Outcome.OPTIMISE_CACHE,
         title=msg("Memory is wasted by preallocation and fragments"),
         metrics=("kv_waste_share",),
-        lines=("waste_share",),
+        limits=(("kv_waste_share", "waste_share"),),
         test=lambda facts: facts.at_least("kv_waste_share", "waste_share"),
         says=msg(
             "{kv_waste_share:pct} of allocated KV memory holds no token; from {limit:pct} on it is worth recovering."
@@ -124,12 +122,9 @@ CACHE_RULES = (
         code="cache.ttft-matters",
         supports=Outcome.OPTIMISE_CACHE,
         title=msg("TTFT is the tightest target, and cache management is acceptable"),
-        metrics=("ttft_target_ratio", "cache_complexity_accepted"),
-        lines=("target_tight_ratio",),
+        metrics=(*LATENCY_TARGETS, "cache_complexity_accepted"),
+        limits=(("ttft_target_ratio", "target_tight_ratio"),),
         test=_ttft_tightest,
-        says=msg(
-            "TTFT stands at {ttft_target_ratio:.2f} of its target; tight from {limit:.2f} on if no other is tighter."
-        ),
         measure=msg("State a TTFT target with its percentile, and measure TTFT at that percentile."),
     ),
     Rule(
@@ -137,99 +132,37 @@ CACHE_RULES = (
         supports=Outcome.OPTIMISE_CACHE,
         title=msg("Capacity suffices and requests wait all the same"),
         metrics=("kv_usage_max_share", "waiting", "queue_share", "preempted_share", "rho"),
-        lines=("kv_full_share", "waiting_count", "queue_share", "preempted_warn_share", "full_ratio"),
-        test=_only_waiting,
-        says=msg(
-            "Highest KV usage: {kv_usage_max_share:pct} (full: {limit:pct}); waiting per replica: {waiting:.1f} "
-            "(limit {limit_2:.0f}); share of time in the queue: {queue_share:pct} (limit {limit_3:pct})."
+        limits=(
+            ("kv_usage_max_share", "kv_full_share"),
+            ("waiting", "waiting_count"),
+            ("queue_share", "queue_share"),
+            ("preempted_share", "preempted_warn_share"),
+            ("rho", "full_ratio"),
         ),
+        test=_only_waiting,
         measure=msg("Read KV usage and waiting requests in the same window."),
     ),
-)
-
-
-def _expires(facts: Facts) -> Truth:
-    life, interval = facts.number("prefix_lifetime_s"), facts.number("reuse_interval_s")
-    return None if life is None or interval is None else life < interval
-
-
-def _queue_grows(facts: Facts) -> Truth:
-    busy = facts.at_least("rho", "load_ratio")
-    elsewhere = facts.is_text("bound", "compute", "memory_bandwidth", "sequences", "communication", "overhead")
-    return both(busy, elsewhere)
-
-
-GUARD_RULES = (
     Rule(
-        code="guard.no-shared-prefix",
-        supports=Outcome.ADD_MEMORY,
-        guard=True,
-        title=msg("A larger cache has nothing to hit"),
-        metrics=("prefix_share",),
-        lines=("reuse_low_share",),
-        test=lambda facts: facts.below("prefix_share", "reuse_low_share"),
-        says=msg(
-            "{prefix_share:pct} of prompt tokens repeat; under {limit:pct} a larger cache finds nothing to reuse."
-        ),
-        measure=msg("Replay a request log for the share of prompt tokens that repeat."),
+        code="cache.block-too-long",
+        supports=Outcome.OPTIMISE_CACHE,
+        title=msg("Prefixes are shorter than one cache block"),
+        metrics=("prefix_tokens", "prompt_p50_tokens", "block_tokens"),
+        source="engines hash complete blocks only (vLLM; hybrid models use blocks of 528-8,320 tokens)",
+        test=_under_one_block,
+        measure=msg("Read the effective block size in the engine's start-up log, and the shared prefix length."),
+        diagnosis="cache_not_hit",
+        bottleneck="compute",
     ),
     Rule(
-        code="guard.expires-soon",
-        supports=Outcome.ADD_MEMORY,
-        guard=True,
-        title=msg("Cached content expires before it is read again"),
-        metrics=("prefix_lifetime_s", "reuse_interval_s"),
-        source="article condition: content must outlive the time to its next use",
-        test=_expires,
-        says=msg("A prefix lives {prefix_lifetime_s:s} and is used again after {reuse_interval_s:s}."),
-        measure=msg("State how long a prefix stays valid and how often it is used."),
-    ),
-    Rule(
-        code="guard.one-off-content",
-        supports=Outcome.ADD_MEMORY,
-        guard=True,
-        title=msg("Requests that never return fill the cache"),
-        metrics=("one_off_share",),
-        lines=("one_off_share",),
-        test=lambda facts: facts.at_least("one_off_share", "one_off_share"),
-        says=msg(
-            "{one_off_share:pct} of cached tokens are never read again; from {limit:pct} on, keep them out instead."
-        ),
-        measure=msg("Replay a log for the share of cached tokens that are never read again."),
-    ),
-    Rule(
-        code="guard.rebuild-cost",
-        supports=Outcome.ADD_MEMORY,
-        guard=True,
-        title=msg("Evicting and rebuilding costs compute"),
-        metrics=("rebuild_share",),
-        lines=("preempted_share",),
-        test=lambda facts: facts.at_least("rebuild_share", "preempted_share"),
-        says=msg("{rebuild_share:pct} of prefill repeats work lost by eviction; from {limit:pct} on it counts."),
-        measure=msg("Count prefill tokens that are computed again after an eviction or preemption."),
-    ),
-    Rule(
-        code="guard.squeezes-runtime",
-        supports=Outcome.ADD_MEMORY,
-        guard=True,
-        title=msg("A larger pool would squeeze the runtime zone"),
-        metrics=("margin_bytes",),
-        lines=("margin_warn_bytes",),
-        test=lambda facts: facts.below("margin_bytes", "margin_warn_bytes"),
-        says=msg(
-            "{margin_bytes:gib} of a GPU stay outside the engine's budget; under {limit:gib} it may run out of memory."
-        ),
-        measure=msg("Read free GPU memory at peak load."),
-    ),
-    Rule(
-        code="guard.longer-queues",
-        supports=Outcome.ADD_MEMORY,
-        guard=True,
-        title=msg("More cache would admit more requests and lengthen the queue"),
-        metrics=("rho", "bound"),
-        lines=("load_ratio",),
-        test=_queue_grows,
-        says=msg("The load is {rho:.2f} of the maximum (limit {limit:.2f}) and {bound} binds, not memory capacity."),
-        measure=msg("Measure the highest rate served, and what binds at it."),
+        code="cache.diluted",
+        supports=Outcome.OPTIMISE_CACHE,
+        title=msg("Routing spreads equal prefixes over replicas"),
+        metrics=("replicas", "routing", "prefix_share"),
+        limits=(("prefix_share", "reuse_low_share"),),
+        source="sglang#26611: under round robin the hit rate is at most 1/replicas",
+        test=_diluted,
+        measure=msg("State how requests are routed to replicas, and the share of prompt tokens that repeat."),
+        diagnosis="cache_not_hit",
+        bottleneck="compute",
     ),
 )

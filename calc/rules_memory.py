@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calc.conditions import Facts, Rule, Truth, both, either, opposite, unless_false
+from calc.conditions import Facts, Rule, Truth, any_known, both, either, if_true, opposite, unless_false
 from calc.decision import Outcome
 from calc.messages import msg
 
@@ -20,10 +20,7 @@ def _fills(facts: Facts) -> Truth:
 
 
 def _reuse_spent(facts: Facts) -> Truth:
-    hit, repeated = facts.number("hit_rate_share"), facts.number("prefix_share")
-    low = facts.below("prefix_share", "reuse_low_share")
-    used = None if hit is None or repeated is None else repeated - hit < facts.line("reuse_low_share")
-    return either(low, used)
+    return either(facts.below("prefix_share", "reuse_low_share"), facts.below("reuse_gap_share", "reuse_low_share"))
 
 
 def _offload_hurts(facts: Facts) -> Truth:
@@ -58,8 +55,9 @@ def _beyond_capacity(facts: Facts) -> Truth:
 
 
 def _too_big(facts: Facts) -> Truth:
-    stopped = either(facts.flag("start_failed"), opposite(facts.flag("fits")))
-    return either(stopped, facts.exceeds("over_bytes", 0.0), facts.exceeds("weights_share", ONE))
+    """Any one known answer is enough; weights that fit by themselves prove nothing."""
+    heavy = if_true(facts.exceeds("weights_share", ONE)) or None
+    return any_known(facts.flag("start_failed"), opposite(facts.flag("fits")), facts.exceeds("over_bytes", 0.0), heavy)
 
 
 MEMORY_RULES = (
@@ -70,9 +68,6 @@ MEMORY_RULES = (
         metrics=("over_bytes", "fits", "start_failed", "weights_share"),
         source="sum of the zones against the engine's budget",
         test=_too_big,
-        says=msg(
-            "Over the budget of one GPU: {over_bytes:gib}; weights as a share of GPU memory: {weights_share:pct}."
-        ),
         measure=msg("Read the engine's start-up log, or enter model, GPU and engine settings."),
         diagnosis="cache_fills_memory",
         bottleneck="memory_capacity",
@@ -82,12 +77,12 @@ MEMORY_RULES = (
         supports=Outcome.ADD_MEMORY,
         title=msg("The KV cache fills its pool and requests suffer from it"),
         metrics=("kv_usage_max_share", "waiting", "preempted_share", "itl_rise_ratio"),
-        lines=("kv_full_share", "preempted_warn_share", "itl_rise_ratio"),
-        test=_fills,
-        says=msg(
-            "KV usage peaks at {kv_usage_max_share:pct} (full: {limit:pct}); waiting per replica: {waiting:.1f}, "
-            "preempted: {preempted_share:pct}, ITL against light load: {itl_rise_ratio:.2f}."
+        limits=(
+            ("kv_usage_max_share", "kv_full_share"),
+            ("preempted_share", "preempted_warn_share"),
+            ("itl_rise_ratio", "itl_rise_ratio"),
         ),
+        test=_fills,
         measure=msg("Read KV usage, waiting requests and preemptions in the same window."),
         diagnosis="cache_fills_memory",
         bottleneck="memory_capacity",
@@ -97,7 +92,7 @@ MEMORY_RULES = (
         supports=Outcome.ADD_MEMORY,
         title=msg("Weights already take most of the memory"),
         metrics=("weights_share",),
-        lines=("weights_share",),
+        limits=(("weights_share", "weights_share"),),
         test=lambda facts: facts.at_least("weights_share", "weights_share"),
         says=msg(
             "Weights take {weights_share:pct} of a GPU; from {limit:pct} on too little is left for KV and runtime."
@@ -121,13 +116,15 @@ MEMORY_RULES = (
         supports=Outcome.ADD_MEMORY,
         title=msg("Steady concurrency needs more KV than the pool holds"),
         metrics=("kv_demand_ratio", "demand_steady", "kv_usage_max_share"),
-        lines=("kv_full_share",),
+        limits=(
+            ("kv_demand_ratio", "kv_full_share"),
+            ("kv_usage_max_share", "kv_full_share"),
+        ),
         test=lambda facts: both(
             facts.at_least("kv_demand_ratio", "kv_full_share"),
             facts.flag("demand_steady"),
             unless_false(facts.at_least("kv_usage_max_share", "kv_full_share")),
         ),
-        says=msg("Demand at peak concurrency is {kv_demand_ratio:.2f} of the pool; planned up to {limit:.2f}."),
         measure=msg("Measure peak concurrency over some days, and state whether it is steady."),
         diagnosis="cache_fills_memory",
         bottleneck="memory_capacity",
@@ -136,13 +133,9 @@ MEMORY_RULES = (
         code="memory.reuse-cannot-help",
         supports=Outcome.ADD_MEMORY,
         title=msg("Prefix reuse cannot lower the demand"),
-        metrics=("prefix_share", "hit_rate_share"),
-        lines=("reuse_low_share",),
+        metrics=("prefix_share", "hit_rate_share", "reuse_gap_share"),
+        limits=(("prefix_share", "reuse_low_share"), ("reuse_gap_share", "reuse_low_share")),
         test=_reuse_spent,
-        says=msg(
-            "Prompt tokens that repeat: {prefix_share:pct}, hit: {hit_rate_share:pct}; "
-            "a share or a gap under {limit:pct} leaves little to gain."
-        ),
         measure=msg("Replay a request log for the share of prompt tokens that repeat."),
     ),
     Rule(
@@ -152,10 +145,6 @@ MEMORY_RULES = (
         metrics=("offload", "offload_tail_ratio", "transfer_bytes_per_s", "break_even_bytes_per_s"),
         source="break-even: KV bytes per token times prefill tokens per second",
         test=_offload_hurts,
-        says=msg(
-            "P99 with offload against without: {offload_tail_ratio:.2f}; fetched at {transfer_bytes_per_s:gbps}, "
-            "break-even {break_even_bytes_per_s:gbps}."
-        ),
         measure=msg("Measure P99 with and without offload, and the rate at which KV is fetched."),
     ),
     Rule(
@@ -163,12 +152,11 @@ MEMORY_RULES = (
         supports=Outcome.ADD_MEMORY,
         title=msg("Out of memory, eviction or rejection is frequent"),
         metrics=("preempted_share", "rejected_share", "oom_count"),
-        lines=("preempted_share", "rejected_share"),
-        test=_lost_requests,
-        says=msg(
-            "Preempted: {preempted_share:pct} (limit {limit:pct}), rejected: {rejected_share:pct} "
-            "(limit {limit_2:pct}), out of memory: {oom_count:count}."
+        limits=(
+            ("preempted_share", "preempted_share"),
+            ("rejected_share", "rejected_share"),
         ),
+        test=_lost_requests,
         measure=msg("Count preemptions, rejected requests and out-of-memory events."),
         diagnosis="cache_fills_memory",
         bottleneck="memory_capacity",
@@ -188,9 +176,8 @@ MEMORY_RULES = (
         supports=Outcome.ADD_MEMORY,
         title=msg("The load is more than these GPUs can serve"),
         metrics=("rho", "saturated", "bound"),
-        lines=("full_ratio",),
+        limits=(("rho", "full_ratio"),),
         test=_beyond_capacity,
-        says=msg("The offered load is {rho:.2f} of the maximum; at {limit:.2f} the queue grows without bound."),
         measure=msg("Measure the offered rate and the highest rate served."),
         diagnosis="model_or_scheduling",
         bottleneck="compute",
@@ -201,12 +188,11 @@ MEMORY_RULES = (
         guard=True,
         title=msg("The gap is workspace or buffers, not KV space"),
         metrics=("runtime_oom", "oom_count", "margin_bytes", "kv_usage_max_share"),
-        lines=("margin_warn_bytes", "kv_full_share"),
-        test=_workspace,
-        says=msg(
-            "Left outside the budget: {margin_bytes:gib} (needed: {limit:gib}); highest KV usage: "
-            "{kv_usage_max_share:pct}."
+        limits=(
+            ("margin_bytes", "margin_warn_bytes"),
+            ("kv_usage_max_share", "kv_full_share"),
         ),
+        test=_workspace,
         measure=msg("Read free memory at peak and where an out-of-memory error was raised."),
         diagnosis="cache_fills_memory",
         bottleneck="memory_capacity",

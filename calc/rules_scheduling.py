@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calc.conditions import Facts, Rule, Truth, both, either, if_true, opposite, unless_false
+from calc.conditions import Facts, Rule, Truth, any_known, both, either, if_true, opposite, unless_false
 from calc.decision import Outcome
 from calc.messages import msg
 from calc.rules_memory import ONE, fetch_too_slow
@@ -56,7 +56,7 @@ def _host_binds(facts: Facts) -> Truth:
 
 
 def _settings_stop_start(facts: Facts) -> Truth:
-    failed = either(facts.flag("start_failed"), opposite(facts.flag("fits")))
+    failed = any_known(facts.flag("start_failed"), opposite(facts.flag("fits")))
     return both(failed, unless_false(facts.below("weights_share", "weights_share")))
 
 
@@ -84,12 +84,13 @@ SCHEDULING_RULES = (
         supports=Outcome.TUNE_SCHEDULING,
         title=msg("Requests wait although the KV pool is free"),
         metrics=("waiting", "queue_share", "kv_usage_max_share", "rho", "bound"),
-        lines=("kv_idle_share", "waiting_count", "queue_share", "full_ratio"),
-        test=_waits_with_room,
-        says=msg(
-            "Waiting per replica: {waiting:.1f} (limit {limit_2:.0f}); share of time in the queue: {queue_share:pct} "
-            "(limit {limit_3:pct}); highest KV usage: {kv_usage_max_share:pct} (free: under {limit:pct})."
+        limits=(
+            ("kv_usage_max_share", "kv_idle_share"),
+            ("waiting", "waiting_count"),
+            ("queue_share", "queue_share"),
+            ("rho", "full_ratio"),
         ),
+        test=_waits_with_room,
         measure=msg("Read waiting requests and KV usage in the same window."),
         diagnosis="model_or_scheduling",
         bottleneck="scheduling",
@@ -99,12 +100,12 @@ SCHEDULING_RULES = (
         supports=Outcome.TUNE_SCHEDULING,
         title=msg("The limit of running requests binds, not memory"),
         metrics=("seqs_used_share", "max_num_seqs", "waiting", "bound", "rho", "kv_usage_max_share"),
-        lines=("seqs_full_share", "load_ratio", "kv_full_share"),
-        test=_seqs_bind,
-        says=msg(
-            "Running requests allowed: {max_num_seqs:count}, used: {seqs_used_share:pct} (limit {limit:pct}); "
-            "highest KV usage: {kv_usage_max_share:pct}."
+        limits=(
+            ("seqs_used_share", "seqs_full_share"),
+            ("rho", "load_ratio"),
+            ("kv_usage_max_share", "kv_full_share"),
         ),
+        test=_seqs_bind,
         measure=msg("Read running requests against the engine's limit (max_num_seqs)."),
         diagnosis="model_or_scheduling",
         bottleneck="scheduling",
@@ -116,10 +117,6 @@ SCHEDULING_RULES = (
         metrics=("prompt_p50_tokens", "max_num_batched_tokens", "ttft_target_ratio", "itl_target_ratio"),
         source="engine documentation: a larger max_num_batched_tokens favours TTFT, a smaller one ITL",
         test=_prefill_in_pieces,
-        says=msg(
-            "Prompt length P50: {prompt_p50_tokens:tok}, budget of a step: {max_num_batched_tokens:tok}; "
-            "TTFT stands at {ttft_target_ratio:.2f} of its target, ITL at {itl_target_ratio:.2f}."
-        ),
         measure=msg("Read max_num_batched_tokens, prompt length P50, and TTFT and ITL against their targets."),
         diagnosis="model_or_scheduling",
         bottleneck="scheduling",
@@ -129,12 +126,12 @@ SCHEDULING_RULES = (
         supports=Outcome.TUNE_SCHEDULING,
         title=msg("Prefill steps stretch the gaps between tokens"),
         metrics=("itl_tail_ratio", "mixed_step_share", "chunked_prefill", "itl_target_ratio"),
-        lines=("itl_tail_ratio", "mixed_step_share", "target_tight_ratio"),
-        test=_itl_tail,
-        says=msg(
-            "ITL P99 is {itl_tail_ratio:.1f} times P50 (limit {limit:.0f}); tokens made beside a prefill: "
-            "{mixed_step_share:pct} (limit {limit_2:pct})."
+        limits=(
+            ("itl_tail_ratio", "itl_tail_ratio"),
+            ("mixed_step_share", "mixed_step_share"),
+            ("itl_target_ratio", "target_tight_ratio"),
         ),
+        test=_itl_tail,
         measure=msg("Measure ITL P50 and P99 over all gaps."),
         diagnosis="model_or_scheduling",
         bottleneck="scheduling",
@@ -144,12 +141,12 @@ SCHEDULING_RULES = (
         supports=Outcome.TUNE_SCHEDULING,
         title=msg("Long prompts block short ones"),
         metrics=("ttft_tail_ratio", "prompt_tail_ratio", "ttft_target_ratio"),
-        lines=("ttft_tail_ratio", "prompt_tail_ratio", "target_tight_ratio"),
-        test=_long_blocks_short,
-        says=msg(
-            "TTFT P99 is {ttft_tail_ratio:.1f} times P50 (limit {limit:.0f}); prompt length P99 against P50: "
-            "{prompt_tail_ratio:.1f}."
+        limits=(
+            ("ttft_tail_ratio", "ttft_tail_ratio"),
+            ("prompt_tail_ratio", "prompt_tail_ratio"),
+            ("ttft_target_ratio", "target_tight_ratio"),
         ),
+        test=_long_blocks_short,
         measure=msg("Measure TTFT P50 and P99 together with prompt length P50 and P99."),
         diagnosis="model_or_scheduling",
         bottleneck="scheduling",
@@ -159,7 +156,7 @@ SCHEDULING_RULES = (
         supports=Outcome.TUNE_SCHEDULING,
         title=msg("More requests are admitted than the pool can finish"),
         metrics=("preempted_share",),
-        lines=("preempted_share",),
+        limits=(("preempted_share", "preempted_share"),),
         test=lambda facts: facts.at_least("preempted_share", "preempted_share"),
         says=msg(
             "{preempted_share:pct} preemptions per request (limit {limit:pct}); the engine's own advice is a larger "
@@ -187,11 +184,8 @@ SCHEDULING_RULES = (
         supports=Outcome.TUNE_SCHEDULING,
         title=msg("Settings, not weights, keep the engine from starting"),
         metrics=("start_failed", "fits", "weights_share"),
-        lines=("weights_share",),
+        limits=(("weights_share", "weights_share"),),
         test=_settings_stop_start,
-        says=msg(
-            "Weights take {weights_share:pct} of a GPU, under {limit:pct}: length limit and memory fraction decide."
-        ),
         measure=msg("Read the engine's start-up log."),
         diagnosis="cache_fills_memory",
         bottleneck="memory_capacity",
@@ -201,12 +195,11 @@ SCHEDULING_RULES = (
         supports=Outcome.TUNE_SCHEDULING,
         title=msg("The host, not the GPU, sets the pace"),
         metrics=("cpu_utilisation_share", "gpu_utilisation_share", "waiting"),
-        lines=("host_busy_share", "gpu_idle_share"),
-        test=_host_binds,
-        says=msg(
-            "Busiest CPU core: {cpu_utilisation_share:pct} (limit {limit:pct}); GPU: {gpu_utilisation_share:pct} "
-            "(idle: under {limit_2:pct})."
+        limits=(
+            ("cpu_utilisation_share", "host_busy_share"),
+            ("gpu_utilisation_share", "gpu_idle_share"),
         ),
+        test=_host_binds,
         measure=msg("Read the busiest CPU core and GPU activity under load."),
         diagnosis="model_or_scheduling",
         bottleneck="scheduling",
@@ -218,7 +211,6 @@ SCHEDULING_RULES = (
         metrics=("speculation", "tp", "running"),
         source="vllm#16035: -3 % at TP 4; sglang#6949, vllm#19254: negative at hundreds running",
         test=_speculation_hurts,
-        says=msg("Speculation runs; TP: {tp:count}, running requests per replica: {running:count}."),
         measure=msg("State whether speculation is on, and measure running requests per replica."),
         diagnosis="model_or_scheduling",
         bottleneck="memory_bandwidth",
@@ -235,10 +227,6 @@ TRANSFER_RULES = (
         test=lambda facts: both(
             facts.flag("offload"), either(fetch_too_slow(facts), facts.exceeds("offload_tail_ratio", ONE))
         ),
-        says=msg(
-            "KV is fetched at {transfer_bytes_per_s:gbps}, break-even {break_even_bytes_per_s:gbps}; "
-            "P99 with offload against without: {offload_tail_ratio:.2f}."
-        ),
         measure=msg("Measure the rate at which KV is fetched, and prefill tokens per second."),
         diagnosis="transfer_is_bottleneck",
         bottleneck="transfer",
@@ -248,15 +236,11 @@ TRANSFER_RULES = (
         supports=Outcome.TUNE_SCHEDULING,
         title=msg("Tensor parallelism runs over a slow link"),
         metrics=("tp", "link", "one_gpu_weights_share"),
-        lines=("weights_share",),
+        limits=(("one_gpu_weights_share", "weights_share"),),
         test=lambda facts: both(
             facts.exceeds("tp", ONE),
             facts.is_text("link", "pcie"),
             unless_false(facts.below("one_gpu_weights_share", "weights_share")),
-        ),
-        says=msg(
-            "TP {tp:count} over {link}; all weights as a share of one GPU: {one_gpu_weights_share:pct} "
-            "(limit {limit:pct})."
         ),
         measure=msg("State the link between the GPUs and the tensor-parallel degree."),
         diagnosis="transfer_is_bottleneck",
@@ -267,12 +251,12 @@ TRANSFER_RULES = (
         supports=Outcome.TUNE_SCHEDULING,
         title=msg("The model is split over more GPUs than it needs"),
         metrics=("tp", "one_gpu_weights_share", "gpu_utilisation_share"),
-        lines=("oversharded_tp", "weights_share", "gpu_idle_share"),
-        test=_over_sharded,
-        says=msg(
-            "TP {tp:count} (limit {limit:.0f}); all weights as a share of one GPU: {one_gpu_weights_share:pct}; "
-            "GPU utilisation: {gpu_utilisation_share:pct}. Replicas would serve more."
+        limits=(
+            ("tp", "oversharded_tp"),
+            ("one_gpu_weights_share", "weights_share"),
+            ("gpu_utilisation_share", "gpu_idle_share"),
         ),
+        test=_over_sharded,
         measure=msg("State the tensor-parallel degree and the size of the weights."),
         diagnosis="transfer_is_bottleneck",
         bottleneck="transfer",
@@ -282,12 +266,8 @@ TRANSFER_RULES = (
         supports=Outcome.TUNE_SCHEDULING,
         title=msg("The prefill/decode split does not pay"),
         metrics=("pd_split", "transfer_share", "ttft_target_ratio"),
-        lines=("transfer_share",),
+        limits=(("transfer_share", "transfer_share"),),
         test=_split_hurts,
-        says=msg(
-            "Share of time moving KV: {transfer_share:pct} (limit {limit:pct}); TTFT against its target: "
-            "{ttft_target_ratio:.2f}."
-        ),
         measure=msg("Measure the same load without the split, and the time KV is in transfer."),
         diagnosis="transfer_is_bottleneck",
         bottleneck="transfer",

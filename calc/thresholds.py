@@ -61,6 +61,13 @@ _ROWS: tuple[tuple[str, float, str, str], ...] = (
     ),
     ("one_off_share", 0.50, "share", OWN),
     (
+        "short_prompt_tokens",
+        256.0,
+        "tokens",
+        "public report: at 130 prompt tokens identical prompts were no faster; the line is our own",
+    ),
+    ("local_layers_share", 0.50, "share", OWN),
+    (
         "gpu_holds_share",
         0.90,
         "share",

@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass, replace
 
 from calc.efficiency import Efficiency
-from calc.latency import LatencyReport, load_of, with_load
+from calc.errors import InputError
+from calc.latency import LatencyReport, load_of, predict, with_load
 from calc.latency_report import build_report
 from calc.lever_changes import PLANNED_SHARE, with_hits
 from calc.memory import MemoryReport, estimate_memory
+from calc.messages import Message
 from calc.replica import Replica, prepare, run_replica
 from calc.scenario import Scenario
 from calc.workload import Closed, Slo, Workload
@@ -19,6 +21,8 @@ SEED = 1
 UNCALIBRATED = "uncalibrated"
 SEARCH_REQUESTS = 200
 """Requests simulated for each step of a search for the highest load."""
+IDLE_REQUESTS = 200
+"""Requests simulated one after the other on an idle server."""
 SEARCH_STEPS = 2
 """Halvings of the bracket around the highest load of a lever that meets the SLO now; one that does not is left at
 that. The lower end is reported: the headroom is a promise."""
@@ -41,6 +45,8 @@ class Trial:
     limit_load: float | None
     headroom_per_s: float | None
     carries: bool | None
+    problem: Message | None = None
+    """Why its speed cannot be predicted."""
 
 
 def try_out(
@@ -50,8 +56,12 @@ def try_out(
     steady = replace(scenario, workload=replace(scenario.workload, num_requests=None))
     memory = estimate_memory(steady.deployment, steady.workload)
     if not memory.fits:
-        return Trial(scenario=steady, memory=memory, latency=None, limit_load=None, headroom_per_s=None, carries=False)
-    bench = _Bench(slo=steady.slo, workload=steady.workload, replica=prepare(steady, memory, SEED, efficiency))
+        return replace(_unpredicted(steady, memory, None), carries=False)
+    try:
+        replica = prepare(steady, memory, SEED, efficiency)
+    except InputError as error:
+        return _unpredicted(steady, memory, error.message)
+    bench = _Bench(slo=steady.slo, workload=steady.workload, replica=replica)
     latency = bench.at(load_of(steady.workload), requests)
     peak = latency.concurrency / steady.deployment.replicas
     memory = estimate_memory(steady.deployment, steady.workload, peak_concurrency=peak)
@@ -64,6 +74,24 @@ def try_out(
         headroom_per_s=_headroom(steady.workload, latency, limit, best),
         carries=_carries(latency, limit, load_of(steady.workload)),
     )
+
+
+def _unpredicted(scenario: Scenario, memory: MemoryReport, problem: Message | None) -> Trial:
+    return Trial(
+        scenario=scenario,
+        memory=memory,
+        latency=None,
+        limit_load=None,
+        headroom_per_s=None,
+        carries=None,
+        problem=problem,
+    )
+
+
+def idle_report(scenario: Scenario, efficiency: Efficiency | None = None) -> LatencyReport:
+    """One request at a time: what an idle server answers with."""
+    alone = replace(scenario.workload, arrivals=Closed(concurrency=1), num_requests=None)
+    return predict(replace(scenario, workload=alone), requests=IDLE_REQUESTS, seed=SEED, efficiency=efficiency)
 
 
 def is_fine(report: LatencyReport) -> bool:
@@ -97,7 +125,7 @@ def _search(bench: _Bench, now: LatencyReport, steps: int) -> tuple[float | None
     if planned <= ceiling:
         report = bench.at(planned, SEARCH_REQUESTS)
         if is_fine(report):
-            return _bisect(bench, planned, min(2 * planned, ceiling), report, steps)
+            return _bisect(bench, planned, 2 * planned if closed else ceiling, report, steps)
     return _bisect(bench, load, min(planned, ceiling), now, steps)
 
 
@@ -128,14 +156,16 @@ def _headroom(workload: Workload, now: LatencyReport, limit: float | None, best:
     return limit - load_of(workload)
 
 
-def needed_hit_share(scenario: Scenario, requests: int = SEARCH_REQUESTS) -> float | None:
+def needed_hit_share(
+    scenario: Scenario, requests: int = SEARCH_REQUESTS, *, efficiency: Efficiency | None = None
+) -> float | None:
     """Least hit share with which prefix reuse alone carries today's load; ``None`` when none does."""
     load = load_of(scenario.workload) / PLANNED_SHARE
     memory = estimate_memory(scenario.deployment)
 
     def fine(share: float) -> bool:
         changed = with_hits(scenario, share)
-        bench = _Bench(slo=changed.slo, workload=changed.workload, replica=prepare(changed, memory, SEED))
+        bench = _Bench(slo=changed.slo, workload=changed.workload, replica=prepare(changed, memory, SEED, efficiency))
         return is_fine(bench.at(load, requests))
 
     low, high = scenario.workload.prefix_hit_share, MOST_HITS_SHARE
