@@ -20,7 +20,7 @@ REFUSED = MappingProxyType(
         **dict.fromkeys(("nemotronh", "granitemoehybrid", "qwen3_next", "qwen3next", "qwen3_5", "rwkv"), _FIXED_STATE),
         **dict.fromkeys(("kimi_linear", "kimilinear", "kimik3", "minimaxm1", "minimax_text"), _FIXED_STATE),
         **dict.fromkeys(("deepseek_v4", "deepseekv4", "minimax_m3", "minimaxm3"), _COMPRESSED),
-        **dict.fromkeys(("gemma4", "mimo_v2", "mimov2", "step3", "nemotron-nas", "deci"), _UNEVEN),
+        **dict.fromkeys(("step3", "nemotron-nas", "deci"), _UNEVEN),
         "gemma3n": _SHARED,
     }
 )

@@ -17,12 +17,18 @@ KV_BYTES = MappingProxyType({**PLAIN_BYTES, "fp8": 1.0, "int8": 1.0, "nvfp4": 0.
 INT8_KV_SCALE_BYTES = 4
 """INT8 caches keep one FP32 scale per token, head and side (vLLM ``triton_attn.py``)."""
 
+INT4_BYTES = 0.5
+INT4_SCALE_BYTES = 2.0
+"""Scale of each group of INT4 weights."""
+INT4_ZERO_BYTES = 0.5
+"""Zero point of each group, where the format has one (AWQ, GPTQ)."""
+
 WEIGHT_BYTES = MappingProxyType(
     {
         **PLAIN_BYTES,
         "fp8": 1.0,
         "int8": 1.0,
-        "int4": 0.5 + 2.5 / 128,
+        "int4": INT4_BYTES + (INT4_SCALE_BYTES + INT4_ZERO_BYTES) / 128,
         "mxfp4": 0.5 + 1 / 32,
         "nvfp4": 0.5 + 1 / 16,
     }

@@ -13,8 +13,9 @@ from calc.units import GIB, MIB
 if TYPE_CHECKING:
     from calc.deployment import Deployment
 
-MLA_WIDE_BLOCK_TOKENS = 64
-"""Block of FP8 or sparse MLA caches on Hopper (FlashMLA kernels; vLLM 0.32)."""
+WIDE_BLOCK_TOKENS = 64
+"""Block of sparse MLA caches, and of FP8 caches of MLA and other heads from 512 wide, on Hopper (vLLM 0.32)."""
+WIDE_HEAD_DIM = 512
 
 
 class FractionOf(StrEnum):
@@ -185,7 +186,10 @@ def _given(asked: bool | None, default: bool) -> bool:
 def default_block_tokens(deployment: Deployment, kv_dtype: str) -> int:
     """The engine's block; vLLM widens it for FP8 and sparse MLA caches."""
     model, engine = deployment.model, deployment.engine
+    if engine.id != "vllm":
+        return engine.block_size_tokens
     sparse = any(group.sparse_index_bytes_per_token for group in model.groups)
-    if engine.id == "vllm" and model.attention == "mla" and (kv_dtype == "fp8" or sparse):
-        return max(MLA_WIDE_BLOCK_TOKENS, engine.block_size_tokens)
+    wide_heads = max(group.head_dim for group in model.groups) >= WIDE_HEAD_DIM
+    if sparse or (kv_dtype == "fp8" and wide_heads):
+        return max(WIDE_BLOCK_TOKENS, engine.block_size_tokens)
     return engine.block_size_tokens

@@ -44,6 +44,10 @@ class Family:
     """With every-nth-full or chunked: the n."""
     experts: str = ""
     """How experts are described: plain, qwen2, qwen3, deepseek, gpt-oss, llama4 or "" (dense)."""
+    experts_beside_mlp: bool = False
+    """Experts work beside a dense MLP in the same layer (Gemma 4)."""
+    local_widths: str = ""
+    """Where local layers have widths of their own: gemma4 or mimo."""
     router_bias: bool = False
     """One correction per expert beside the router's matrix."""
 
@@ -119,6 +123,19 @@ FAMILIES: tuple[Family, ...] = (
         window="every-nth-full",
         full_every=6,
     ),
+    _family(
+        "Gemma 4",
+        "Gemma4ForCausalLM Gemma4ForConditionalGeneration",
+        "gemma4 gemma4_text",
+        tied=True,
+        norms_per_layer=4,
+        qk_norm="head",
+        window="every-nth-full",
+        full_every=6,
+        experts="plain",
+        experts_beside_mlp=True,
+        local_widths="gemma4",
+    ),
     _family("Phi", "PhiForCausalLM", "phi", norms_per_layer=1, head_bias=True, **_LAYER_NORM_MLP),
     _family("Phi-3", "Phi3ForCausalLM", "phi3"),
     _family("StarCoder2", "Starcoder2ForCausalLM", "starcoder2", tied=True, **_LAYER_NORM_MLP),
@@ -156,6 +173,16 @@ FAMILIES: tuple[Family, ...] = (
         experts="llama4",
     ),
     _family("GLM-4.5", "Glm4MoeForCausalLM", "glm4_moe", qkv_bias=True, experts="deepseek", router_bias=True),
+    _family(
+        "MiMo-V2",
+        "MiMoV2FlashForCausalLM",
+        "mimo_v2_flash",
+        experts="deepseek",
+        router_bias=True,
+        window="every-nth-full",
+        full_every=6,
+        local_widths="mimo",
+    ),
     _family("dots.llm1", "Dots1ForCausalLM", "dots1", qk_norm="head", experts="deepseek", router_bias=True),
     _family("ERNIE 4.5", "Ernie4_5_MoeForCausalLM", "ernie4_5_moe", tied=True, experts="deepseek", router_bias=True),
     _family(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from calc.dtypes import INT8_KV_SCALE_BYTES, KV_BYTES
@@ -89,22 +89,24 @@ class CacheGroup:
     window_tokens: int | None
     layers: tuple[int, ...]
     """Positions of its layers in the model."""
+    block_size_tokens: int = 0
+    """Tokens of one block; layers with smaller rates take longer blocks, so that all pages are equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockPlan:
     """How a model's cache is cut into blocks on each pipeline stage."""
 
-    block_size_tokens: int
     groups: tuple[CacheGroup, ...]
     stage_bytes_per_block: tuple[float, ...]
 
     def blocks_per_request(self, tokens: int, in_flight_tokens: int) -> int:
         """Blocks vLLM counts for a request of ``tokens``, with ``in_flight_tokens`` not yet out of the window."""
-        return sum(_group_blocks(group, self.block_size_tokens, tokens, in_flight_tokens) for group in self.groups)
+        return sum(_group_blocks(group, tokens, in_flight_tokens) for group in self.groups)
 
 
-def _group_blocks(group: CacheGroup, block_size: int, tokens: int, in_flight: int) -> int:
+def _group_blocks(group: CacheGroup, tokens: int, in_flight: int) -> int:
+    block_size = group.block_size_tokens
     if group.window_tokens is None:
         return math.ceil(tokens / block_size)
     if group.kind is LayerKind.CHUNKED:
@@ -115,25 +117,40 @@ def _group_blocks(group: CacheGroup, block_size: int, tokens: int, in_flight: in
 def plan_blocks(
     model: ModelSpec, kv_dtype: str, tp: int, pp: int, block_size_tokens: int, *, window_aware: bool = True
 ) -> BlockPlan:
-    """Groups and bytes per block; ``window_aware`` False = every layer kept in full (hybrid manager off)."""
-    groups = cache_groups(model) if window_aware else (_one_group(model),)
+    """Groups and bytes per block; ``window_aware`` False = every layer kept in full (hybrid manager off).
+
+    One group: a block holds all layers of the stage. Several: pages are equal, the widest rate sets the page and
+    smaller rates take a longer block; a block id holds one page for each layer of a stage's widest group.
+    """
+    rates = [layer_bytes_per_token(group, kv_dtype, tp) for group in model.groups]
+    per_layer = [rates[index] for index in model.layer_order]
+    spans = stage_spans(model, pp)
+    groups = cache_groups(model) if window_aware else ()
+    if len(groups) <= 1:
+        one = groups[0] if groups else _one_group(model)
+        per_stage = [sum(per_layer[layer] for layer in span) * block_size_tokens for span in spans]
+        return BlockPlan(
+            groups=(replace(one, block_size_tokens=block_size_tokens),), stage_bytes_per_block=tuple(per_stage)
+        )
+    page = max(per_layer) * block_size_tokens
     return BlockPlan(
-        block_size_tokens=block_size_tokens,
-        groups=groups,
+        groups=tuple(
+            replace(group, block_size_tokens=_page_tokens(page, per_layer[group.layers[0]], block_size_tokens))
+            for group in groups
+        ),
         stage_bytes_per_block=tuple(
-            max(_group_bytes(model, group, kv_dtype, tp, span) for group in groups) * block_size_tokens
-            for span in stage_spans(model, pp)
+            page * max(sum(layer in span for layer in group.layers) for group in groups) for span in spans
         ),
     )
 
 
+def _page_tokens(page_bytes: float, rate: float, block_size_tokens: int) -> int:
+    """Block of layers that take ``rate``: as many whole blocks as the common page holds, the rest is padding."""
+    return int(page_bytes / (rate * block_size_tokens)) * block_size_tokens
+
+
 def _one_group(model: ModelSpec) -> CacheGroup:
     return CacheGroup(kind=LayerKind.FULL, window_tokens=None, layers=tuple(range(len(model.layer_order))))
-
-
-def _group_bytes(model: ModelSpec, group: CacheGroup, kv_dtype: str, tp: int, span: range) -> float:
-    owners = [model.groups[model.layer_order[layer]] for layer in group.layers if layer in span]
-    return sum(layer_bytes_per_token(owner, kv_dtype, tp) for owner in owners)
 
 
 def cache_groups(model: ModelSpec) -> tuple[CacheGroup, ...]:

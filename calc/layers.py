@@ -61,7 +61,7 @@ def read_heads(fields: Fields, family: Family) -> Heads:
         heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,
-        v_head_dim=head_dim,
+        v_head_dim=head_dim if family.mla else fields.integer("v_head_dim", default=head_dim),
     )
 
 
@@ -99,14 +99,43 @@ def _mla_layers(fields: Fields, heads: Heads) -> list[LayerGroup]:
 
 
 def _attention_layers(fields: Fields, family: Family, heads: Heads) -> list[LayerGroup]:
-    full = LayerGroup(
-        kind=LayerKind.FULL, layers=1, kv_heads=heads.kv_heads, head_dim=heads.head_dim, v_head_dim=heads.v_head_dim
-    )
+    full, local = _full_and_local(fields, family, heads)
     kinds = _kinds(fields, family, heads.layers)
     window = _window_tokens(fields, family)
-    if window is None or set(kinds) == {LayerKind.FULL}:
+    if window is None:
         return [full] * heads.layers
-    return [full if kind is LayerKind.FULL else replace(full, kind=kind, window_tokens=window) for kind in kinds]
+    return [full if kind is LayerKind.FULL else replace(local, kind=kind, window_tokens=window) for kind in kinds]
+
+
+def _full_and_local(fields: Fields, family: Family, heads: Heads) -> tuple[LayerGroup, LayerGroup]:
+    """The cache of a full and of a local layer; most families use one width for both."""
+    usual = LayerGroup(
+        kind=LayerKind.FULL, layers=1, kv_heads=heads.kv_heads, head_dim=heads.head_dim, v_head_dim=heads.v_head_dim
+    )
+    if family.local_widths == "gemma4":
+        _refuse_shared_cache(fields)
+        dim = fields.integer("global_head_dim", default=heads.head_dim)
+        kv_heads = fields.integer("num_global_key_value_heads", default=heads.kv_heads, high=MAX_HEADS)
+        return replace(usual, kv_heads=kv_heads, head_dim=dim, v_head_dim=dim), usual
+    if family.local_widths == "mimo":
+        local = replace(
+            usual,
+            kv_heads=fields.integer("swa_num_key_value_heads", default=heads.kv_heads, high=MAX_HEADS),
+            head_dim=fields.integer("swa_head_dim", default=heads.head_dim),
+            v_head_dim=fields.integer("swa_v_head_dim", default=heads.v_head_dim),
+        )
+        return usual, local
+    return usual, usual
+
+
+def _refuse_shared_cache(fields: Fields) -> None:
+    if fields.optional("num_kv_shared_layers") or fields.optional("hidden_size_per_layer_input"):
+        raise UnknownArchitecture(
+            msg(
+                "This Gemma 4 size has layers that read the cache of other layers, which is not modelled: "
+                "size it from the engine's own log."
+            )
+        )
 
 
 def _window_tokens(fields: Fields, family: Family) -> int | None:
@@ -118,6 +147,9 @@ def _window_tokens(fields: Fields, family: Family) -> int | None:
 
 
 def _kinds(fields: Fields, family: Family, layers: int) -> list[LayerKind]:
+    marks = fields.listing("hybrid_layer_pattern", layers)
+    if marks is not None:
+        return [LayerKind.SLIDING if mark == 1 else LayerKind.FULL for mark in marks]
     named = fields.listing("layer_types", layers)
     if named is not None:
         return [_named_kind(str(name)) for name in named]

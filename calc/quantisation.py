@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from calc.config import Fields
-from calc.dtypes import COMPUTE_DTYPE, PLAIN_BYTES, WEIGHT_BYTES, is_auto, kv_code, weight_code
+from calc.dtypes import (
+    COMPUTE_DTYPE,
+    INT4_BYTES,
+    INT4_GROUP_BYTES,
+    PLAIN_BYTES,
+    WEIGHT_BYTES,
+    is_auto,
+    kv_code,
+    weight_code,
+)
 from calc.errors import InputError
 from calc.messages import msg
 from calc.model import WeightStorage
@@ -57,12 +66,28 @@ def read_storage(fields: Fields, weight_dtype: str | None, kv_dtype: str | None)
     kv = _config_kv(block, plain) if is_auto(kv_dtype) else kv_code(str(kv_dtype))
     weights = WeightStorage(
         code=code,
-        bytes_per_parameter=WEIGHT_BYTES[code],
+        bytes_per_parameter=_bytes_per_parameter(code, block),
         plain_bytes_per_parameter=PLAIN_BYTES[plain],
         compute_dtype=COMPUTE_DTYPE.get(code, "bf16"),
     )
     only_experts = code == "mxfp4"
     return Storage(weights=weights, plain=plain, kv=kv, excluded=_exclusions(block), only_experts=only_experts)
+
+
+def _bytes_per_parameter(code: str, block: Mapping[str, Any]) -> float:
+    """INT4 by its group size: half a byte, a 2-byte scale and a half-byte zero point per group."""
+    group = _scheme(block).get("group_size", block.get("group_size"))
+    if code != "int4" or isinstance(group, bool) or not isinstance(group, int) or group < 1:
+        return WEIGHT_BYTES[code]
+    return INT4_BYTES + INT4_GROUP_BYTES / group
+
+
+def _scheme(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The weights of the first group of a compressed-tensors config, empty elsewhere."""
+    groups = block.get("config_groups")
+    first: Any = next(iter(groups.values()), {}) if isinstance(groups, Mapping) else {}
+    weights = first.get("weights") if isinstance(first, Mapping) else None
+    return weights if isinstance(weights, Mapping) else {}
 
 
 def _plain_code(fields: Fields) -> str:
@@ -93,10 +118,7 @@ def _config_code(block: Mapping[str, Any]) -> str:
 
 
 def _compressed_tensors(block: Mapping[str, Any]) -> str:
-    groups = block.get("config_groups")
-    first: Any = next(iter(groups.values()), {}) if isinstance(groups, Mapping) else {}
-    weights = first.get("weights") if isinstance(first, Mapping) else None
-    weights = weights if isinstance(weights, Mapping) else {}
+    weights = _scheme(block)
     wanted = f"{weights.get('type')}{weights.get('num_bits')}"
     code = {"float8": "fp8", "int8": "int8", "int4": "int4", "float4": "nvfp4"}.get(wanted)
     if code is None:

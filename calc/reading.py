@@ -11,10 +11,11 @@ from calc.dtypes import PLAIN_BYTES
 from calc.encoder import encoder_parameters
 from calc.errors import InputError
 from calc.families import Family
+from calc.layer_weights import dense_size
 from calc.layers import Heads, read_heads, read_layers
 from calc.messages import msg
 from calc.model import LatentAttention, ModelSpec
-from calc.parameters import Count, count_parameters, dense_size, max_positions
+from calc.parameters import count_parameters, max_positions
 from calc.quantisation import Storage, read_storage
 
 MAX_WEIGHT_BYTES = 10**16
@@ -37,7 +38,7 @@ def read_model(
     heads = read_heads(fields, family)
     groups, order = read_layers(fields, family, heads)
     storage = read_storage(fields, weight_dtype, kv_dtype)
-    count = count_parameters(fields, family, heads, storage)
+    count = count_parameters(fields, family, heads, [groups[index] for index in order], storage)
     encoder = encoder_parameters(fields, heads.hidden)
     return ModelSpec(
         name=name or fields.text("_name_or_path") or family.name,
@@ -51,8 +52,8 @@ def read_model(
         vocab_size=fields.integer("vocab_size"),
         max_position_tokens=max_positions(fields, family),
         groups=groups,
-        parameters=_total(count) + encoder,
-        active_parameters=_active(count),
+        parameters=count.total + encoder,
+        active_parameters=count.active,
         quantised_parameters=sum(layer.quantised for layer in count.layers),
         tp_replicated_parameters=sum(x.replicated_quantised + x.replicated_plain for x in count.layers) + count.extras,
         embedding_parameters=count.embedding,
@@ -69,14 +70,6 @@ def read_model(
         multimodal=fields.is_multimodal,
         encoder_parameters=encoder,
     )
-
-
-def _total(count: Count) -> int:
-    return sum(layer.total for layer in count.layers) + count.embedding + count.head + count.extras
-
-
-def _active(count: Count) -> int:
-    return sum(layer.active for layer in count.layers) + (count.head or count.embedding) + count.extras
 
 
 def _declared(weights_bytes: int | None) -> int | None:

@@ -6,7 +6,9 @@ import math
 
 from calc.kv import stage_spans
 from calc.model import LayerWeights, ModelSpec
-from calc.parameters import VOCAB_PADDING
+
+VOCAB_PADDING = 64
+"""Engines pad the vocabulary to a multiple of this (vLLM ``vocab_parallel_embedding.py``)."""
 
 
 def weights_bytes_per_gpu(model: ModelSpec, tp: int, pp: int = 1, ep: bool = False, dp: int = 1) -> int:

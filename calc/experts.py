@@ -1,0 +1,93 @@
+"""Experts of a mixture-of-experts config: how many, how wide, which layers have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from calc.config import MAX_EXPERTS, Fields
+from calc.errors import InputError
+from calc.families import Family
+from calc.messages import msg
+
+QWEN2_MOE_SHARED_SIZE = 5632
+"""Default ``shared_expert_intermediate_size`` of Qwen2-MoE (transformers class default)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experts:
+    """Experts of a config, before they are counted."""
+
+    count: int
+    per_token: int
+    size: int
+    """Width of one expert's MLP."""
+    shared_size: int
+    """Width of all shared experts together; 0 = none."""
+    router_extras: int
+    """Beside the router's matrix: corrections per expert, the gate of the shared expert."""
+    is_moe: Callable[[int], bool]
+    """Whether layer i has experts."""
+
+
+def read_experts(fields: Fields, family: Family) -> Experts | None:
+    """Experts by the key names of the family; ``None`` = a dense model."""
+    if not family.experts:
+        return None
+    names = ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts")
+    may_be_dense = family.mla or family.experts_beside_mlp
+    count = fields.integer(*names, default=0 if may_be_dense else None, low=0, high=MAX_EXPERTS)
+    if count == 0:
+        return None
+    keys = ("num_experts_per_tok", "experts_per_token", "moe_k", "top_k_experts")
+    per_token = fields.integer(*keys, high=MAX_EXPERTS, default=1)
+    if per_token > count:
+        raise InputError(
+            msg(
+                "{used} experts per token are more than the {count} there are: correct it.", used=per_token, count=count
+            )
+        )
+    size = fields.integer("moe_intermediate_size", "intermediate_size")
+    return Experts(
+        count=count,
+        per_token=per_token,
+        size=size,
+        shared_size=_shared_size(fields, family, size),
+        router_extras=_router_extras(fields, family, count),
+        is_moe=_placement(fields, family),
+    )
+
+
+def _router_extras(fields: Fields, family: Family, count: int) -> int:
+    if family.experts == "qwen2":
+        return fields.integer("hidden_size")
+    is_plain_top_k = fields.text("topk_method") in ("greedy", "group_limited_greedy")
+    return count if family.router_bias and not is_plain_top_k else 0
+
+
+def _shared_size(fields: Fields, family: Family, size: int) -> int:
+    if family.experts == "qwen2":
+        return fields.integer("shared_expert_intermediate_size", default=QWEN2_MOE_SHARED_SIZE, low=0)
+    if family.experts == "deepseek":
+        return size * fields.integer("n_shared_experts", "moe_num_shared_experts", default=0, low=0, high=MAX_EXPERTS)
+    return size if family.experts == "llama4" else 0
+
+
+def _placement(fields: Fields, family: Family) -> Callable[[int], bool]:
+    frequency = fields.raw("moe_layer_freq")
+    if family.experts == "deepseek" and isinstance(frequency, Sequence):
+        marks = list(frequency)
+        return lambda i: i < len(marks) and marks[i] == 1
+    if family.experts == "deepseek":
+        first = fields.integer("first_k_dense_replace", "moe_layer_start_index", default=0, low=0)
+        every = fields.integer("moe_layer_freq", default=1)
+        return lambda i: i >= first and i % every == 0
+    if family.experts == "llama4":
+        step = fields.integer("interleave_moe_layer_step", default=1)
+        return lambda i: (i + 1) % step == 0
+    if family.experts in ("qwen2", "qwen3"):
+        step = fields.integer("decoder_sparse_step", default=1)
+        dense = fields.raw("mlp_only_layers")
+        dense_layers = [i for i in dense if isinstance(i, int)] if isinstance(dense, list) else []
+        return lambda i: i not in dense_layers and (i + 1) % step == 0
+    return lambda _i: True
