@@ -46,6 +46,8 @@ class Family:
     """How experts are described: plain, qwen2, qwen3, deepseek, gpt-oss, llama4 or "" (dense)."""
     experts_beside_mlp: bool = False
     """Experts work beside a dense MLP in the same layer (Gemma 4)."""
+    local_rope: bool = False
+    """Local layers have a rotary table of their own, unscaled."""
     local_widths: str = ""
     """Where local layers have widths of their own: gemma4 or mimo."""
     router_bias: bool = False
@@ -122,6 +124,7 @@ FAMILIES: tuple[Family, ...] = (
         qk_norm="head",
         window="every-nth-full",
         full_every=6,
+        local_rope=True,
     ),
     _family(
         "Gemma 4",
@@ -135,6 +138,7 @@ FAMILIES: tuple[Family, ...] = (
         experts="plain",
         experts_beside_mlp=True,
         local_widths="gemma4",
+        local_rope=True,
     ),
     _family("Phi", "PhiForCausalLM", "phi", norms_per_layer=1, head_bias=True, **_LAYER_NORM_MLP),
     _family("Phi-3", "Phi3ForCausalLM", "phi3"),

@@ -44,6 +44,8 @@ class MoE:
     moe_layers: int
     expert_parameters: int
     """Parameters of one routed expert in one layer."""
+    expert_size: int = 1
+    """Width of one routed expert's MLP."""
     shared_expert_parameters: int = 0
     """Of the shared experts in one MoE layer, which every token passes."""
 

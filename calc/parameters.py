@@ -78,5 +78,6 @@ def _moe(experts: Experts, heads: Heads, family: Family) -> MoE:
         experts_per_token=experts.per_token,
         moe_layers=sum(experts.is_moe(i) for i in range(heads.layers)),
         expert_parameters=mlp_elements(family, heads.hidden, experts.size),
+        expert_size=experts.size,
         shared_expert_parameters=mlp_elements(family, heads.hidden, experts.shared_size) if experts.shared_size else 0,
     )

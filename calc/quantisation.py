@@ -11,7 +11,8 @@ from calc.config import Fields
 from calc.dtypes import (
     COMPUTE_DTYPE,
     INT4_BYTES,
-    INT4_GROUP_BYTES,
+    INT4_SCALE_BYTES,
+    INT4_ZERO_BYTES,
     PLAIN_BYTES,
     WEIGHT_BYTES,
     is_auto,
@@ -75,11 +76,13 @@ def read_storage(fields: Fields, weight_dtype: str | None, kv_dtype: str | None)
 
 
 def _bytes_per_parameter(code: str, block: Mapping[str, Any]) -> float:
-    """INT4 by its group size: half a byte, a 2-byte scale and a half-byte zero point per group."""
-    group = _scheme(block).get("group_size", block.get("group_size"))
+    """INT4 by its group size: half a byte, a 2-byte scale and, unless symmetric, a half-byte zero point per group."""
+    scheme = _scheme(block)
+    group = scheme.get("group_size", block.get("group_size"))
     if code != "int4" or isinstance(group, bool) or not isinstance(group, int) or group < 1:
         return WEIGHT_BYTES[code]
-    return INT4_BYTES + INT4_GROUP_BYTES / group
+    zero = 0.0 if scheme.get("symmetric") is True else INT4_ZERO_BYTES
+    return INT4_BYTES + (INT4_SCALE_BYTES + zero) / group
 
 
 def _scheme(block: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -112,7 +112,8 @@ def _rope_cache_bytes(fields: Fields, family: Family, heads: Heads, storage: Sto
         return 0
     width = fields.integer("qk_rope_head_dim") if family.mla else heads.head_dim
     share = _factor(fields.raw("partial_rotary_factor", "rotary_pct"), highest=1.0)
-    return int(_rope_positions(fields, family) * width * share * PLAIN_BYTES[storage.plain])
+    local = max_positions(fields, family) if family.local_rope else 0
+    return int((_rope_positions(fields, family) + local) * width * share * PLAIN_BYTES[storage.plain])
 
 
 def _rope_positions(fields: Fields, family: Family) -> float:

@@ -89,8 +89,7 @@ def expert_workspace_bytes(deployment: Deployment, tokens: int) -> float:
     model = deployment.model
     if model.moe is None or model.storage.code == "mxfp4":
         return 0.0
-    matrices = 3
-    size = model.moe.expert_parameters / (matrices * model.hidden_size) / (1 if deployment.ep else deployment.tp)
+    size = model.moe.expert_size / (1 if deployment.ep else deployment.tp)
     rows = tokens * model.moe.experts_per_token
     return rows * (max(2 * size, model.hidden_size) + size) * model.storage.plain_bytes_per_parameter
 
