@@ -18,11 +18,13 @@ from calc.scenario import Scenario
 
 MOST_FACTS = 3
 """Facts under a decision: a reader remembers three."""
-_MEASURES = {rule.code: rule.measure for rule in RULES}
+_MEASURES: Mapping[str, Message] = {rule.code: rule.measure for rule in RULES}
 MOST_MISSING = 6
 """Things asked for: more would not be measured."""
 _ALWAYS_ASKED = ("calm.slo-with-headroom", "memory.cache-fills", "cache.hit-improvable", "cache.stable-prefixes")
 """Unknown conditions worth naming even when nothing of theirs was given."""
+_ASKED_OF_SCENARIO = ("calm.slo-with-headroom", "cache.hit-improvable", "cache.stable-prefixes")
+"""The same beside a simulation, which knows usage and waiting."""
 _DECLARED: Mapping[Outcome, tuple[str, ...]] = {
     Outcome.OPTIMISE_CACHE: ("guard.tenants-apart", "guard.expires-soon", "guard.one-off-content"),
     Outcome.ADD_MEMORY: ("memory.long-context-required", "memory.several-models", "guard.one-off-content"),
@@ -155,7 +157,8 @@ def _limit(as_is: WhatIf, scenario: Scenario) -> Message:
 def missing(weighed: Weighed) -> tuple[Message, ...]:
     """What to measure or declare: unknown conditions that could change the answer or that belong to it."""
     asked = [finding for finding in weighed.findings if finding.verdict is Verdict.UNKNOWN]
-    first = [finding for finding in asked if finding.rule in _ALWAYS_ASKED]
+    always = _ALWAYS_ASKED if weighed.scenario is None else _ASKED_OF_SCENARIO
+    first = [finding for finding in asked if finding.rule in always]
     relevant = [*first, *(finding for finding in asked if _matters(finding, weighed))]
     problems = [row.note for row in weighed.what_ifs[:1] if row.latency is None and row.memory and row.memory.fits]
     return _unique((*problems, *(_MEASURES[finding.rule] for finding in relevant)))[:MOST_MISSING]

@@ -219,7 +219,7 @@ def replicas_needed(scenario: Scenario, limit_load: float) -> int:
 
 
 def larger_gpu(today: Today) -> Change:
-    """The next larger of the given GPUs that is no slower, larger ones while it does not fit; their price is unknown."""
+    """The next larger of the given GPUs that is no slower; larger ones while it does not fit. Prices are unknown."""
     now = today.deployment.gpu
     wanted = sorted(
         (gpu for gpu in today.gpus if _is_larger(gpu, now)),

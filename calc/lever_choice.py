@@ -1,7 +1,7 @@
 """The levers' own answer: the least intrusive class of levers that carries today's load with headroom.
 
-Order of intrusion: nothing, settings, cache, memory, architecture. Within a class the fewest GPUs win, then the
-highest load carried. Nothing is weighed against anything else.
+Order of intrusion: nothing, settings, cache, memory, architecture. Within a class the GPUs in use win, then the
+fewest of them, then the highest load carried. Nothing is weighed against anything else.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def _of(rows: tuple[WhatIf, ...], outcome: Outcome) -> tuple[WhatIf, ...]:
 
 
 def _best(rows: tuple[WhatIf, ...]) -> WhatIf:
-    def effort(row: WhatIf) -> tuple[int, float]:
+    def effort(row: WhatIf) -> tuple[bool, int, float]:
         gpus = row.scenario.deployment.gpu_count if row.scenario else 0
-        return gpus, -(row.limit_load or 0.0)
+        return row.lever == "bigger-gpu", gpus, -(row.limit_load or 0.0)
 
     return min(rows, key=effort)
 
