@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from calc.messages import msg
@@ -35,32 +35,26 @@ def read_table(document: Document, table: Table, corrections: Mapping[str, str] 
     """Every row as a load point; a table of single requests as one."""
     columns, problems = _used(resolve_columns(table, corrections), table)
     problems = [*document.problems, *problems]
-    rows: list[tuple[Row, Cells]] = []
+    taken = list(_taken(table, columns, problems))
+    cells = [row for row, _ in taken]
+    notes = _notes(columns, cells)
+    if is_per_request(columns):
+        return finish(document, FORMAT, one_run(cells), problems, (*notes, "per_request_file"))
+    return finish(document, FORMAT, [run for _, run in taken], problems, notes)
+
+
+def _taken(table: Table, columns: Sequence[Column], problems: list[RowProblem]) -> Iterator[tuple[Cells, BenchmarkRun]]:
+    """Rows that can be used, as cells and as a load point; the others go to ``problems``."""
+    nominal = any(column.nominal for column in columns)
     for row in table.rows:
         try:
-            rows.append((row, read_cells(row, columns, len(table.headers))))
-        except RefusedRow as refused:
-            problems.append(RowProblem(line=row.line, reason=refused.reason))
-    notes = _notes(columns, [cells for _, cells in rows])
-    if is_per_request(columns):
-        runs = one_run([cells for _, cells in rows])
-        return finish(document, FORMAT, runs, problems, (*notes, "per_request_file"))
-    return finish(document, FORMAT, _runs(rows, columns, problems), problems, notes)
-
-
-def _runs(
-    rows: Sequence[tuple[Row, Cells]], columns: Sequence[Column], problems: list[RowProblem]
-) -> list[BenchmarkRun]:
-    nominal = any(column.nominal for column in columns)
-    runs: list[BenchmarkRun] = []
-    for row, cells in rows:
-        try:
+            cells = read_cells(row, columns, len(table.headers))
             run = _run(row, cells, nominal)
             check_row(run)
-            runs.append(run)
         except RefusedRow as refused:
             problems.append(RowProblem(line=row.line, reason=refused.reason))
-    return runs
+            continue
+        yield cells, run
 
 
 def _used(columns: Sequence[Column], table: Table) -> tuple[tuple[Column, ...], list[RowProblem]]:

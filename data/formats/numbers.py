@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from calc.messages import msg
-from data.formats.row_checks import RefusedRow
+from data.formats.row_checks import MAX_NUMBER, RefusedRow
 
 _SHOWN = 40
 """Characters of a bad cell shown to the user."""
@@ -129,6 +128,6 @@ def _float(digits: str, decimal_comma: bool) -> float:
         raise RefusedRow(
             msg("{digits!r} has more than one decimal sign: check the number.", digits=digits[:_SHOWN])
         ) from None
-    if not math.isfinite(value):
+    if not abs(value) <= MAX_NUMBER:
         raise RefusedRow(msg("{digits!r} is far beyond any benchmark: check the number.", digits=digits[:_SHOWN]))
     return value

@@ -1,6 +1,6 @@
 """Per-request arrays of a detailed ``vllm bench serve`` file: percentiles the summary lacks, and token lengths.
 
-The arrays are used only where they reproduce the summary's own mean; a shortened array must not speak for the run.
+The arrays are used only where they reproduce the summary's own figures; a shortened array must not speak for the run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 AGREES = 0.01
-"""Largest relative difference between the arrays' mean and the summary's before the arrays are ignored."""
+"""Largest relative difference between the arrays' mean or percentile and the summary's; beyond it they are ignored."""
 _PERCENTILES = {"p50_s": 50, "p90_s": 90, "p95_s": 95, "p99_s": 99}
 _LENGTH_PERCENTILES = (50, 95, 99)
 
@@ -26,16 +26,15 @@ class Details:
     tokens: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def complete(self, name: str, stats: Mapping[str, float]) -> dict[str, float]:
-        """``stats`` with the percentiles it lacks, when the arrays agree with its mean."""
+        """``stats`` with the percentiles it lacks, when the arrays agree with those it has."""
         values = self.seconds.get(name)
         if values is None or not values.size:
             return dict(stats)
-        mean = float(values.mean())
-        written = stats.get("mean_s", mean)
-        if abs(mean - written) > AGREES * written:
-            return dict(stats)
         computed = {key: float(np.percentile(values, share)) for key, share in _PERCENTILES.items()}
-        return {"mean_s": mean, **computed, **stats}
+        computed["mean_s"] = float(values.mean())
+        if any(abs(computed[key] - stats[key]) > AGREES * stats[key] for key in computed.keys() & stats.keys()):
+            return dict(stats)
+        return computed | dict(stats)
 
     def lengths(self) -> dict[str, float]:
         """Percentiles of prompt and output tokens over requests."""

@@ -68,19 +68,20 @@ def _seconds(time: str | None) -> float | None:
 
 
 def is_blank(value: float) -> bool:
-    """True for NaN, infinity and the numbers DCGM writes where it has no value."""
-    return not math.isfinite(value) or value >= _BLANK_INT64 or value in _BLANK_INT32 or value in _BLANK_FP64
+    """True for what exporters write where they have no value: NaN, infinity, -1 and DCGM's own numbers."""
+    unknown = not math.isfinite(value) or value < 0 or value >= _BLANK_INT64
+    return unknown or value in _BLANK_INT32 or value in _BLANK_FP64
 
 
 def histogram_of(samples: Iterable[Sample], name: str) -> Histogram | None:
     """The histogram ``name``, added up over all series of the scrape; ``None`` when it is absent or empty."""
-    found = [s for s in samples if s.name.startswith(name) and math.isfinite(s.value)]
+    found = [s for s in samples if s.name.startswith(name) and not is_blank(s.value)]
     counts: dict[float, float] = {}
     for sample in found:
         if sample.name == f"{name}_bucket" and (bound := _bound(sample.labels.get("le", ""))) is not None:
             counts[bound] = counts.get(bound, 0.0) + sample.value
     total, count = (_total(found, f"{name}_{part}") for part in ("sum", "count"))
-    if not count:
+    if count is None or count < 1:
         return None
     bounds = tuple(sorted(counts))
     return Histogram(bounds=bounds, counts=tuple(counts[b] for b in bounds), total=total, count=count)

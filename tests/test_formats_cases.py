@@ -1,0 +1,71 @@
+"""The readers against real result files of the tools, when the folder of observations is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.formats import read, records
+
+WITHIN = 0.01
+OURS = ("vllm_serve_", "vllm_sweep_", "generic_", "prom_")
+RAISES_MORE = {"vllm_sweep_v0.25.1_summary.csv": {"runs_differ"}}
+"""Two runs of one setting in it differ by a factor of two, which the closed list calls ``runs_differ``."""
+
+
+def expected_of(cases_dir: Path) -> dict[str, Any]:
+    table = json.loads((cases_dir / "formats" / "EXPECTED.json").read_text(encoding="utf-8"))
+    return {name: entry for name, entry in table.items() if name.startswith(OURS)}
+
+
+def differences(expected: dict[str, Any], got: dict[str, Any]) -> list[str]:
+    return [
+        f"{key}: expected {value}, got {got.get(key)}"
+        for key, value in expected.items()
+        if not same(value, got.get(key))
+    ]
+
+
+def same(expected: Any, got: Any) -> bool:
+    if isinstance(expected, dict):
+        return isinstance(got, dict) and not differences(expected, got)
+    if isinstance(expected, int | float) and isinstance(got, int | float):
+        return bool(got == pytest.approx(expected, rel=WITHIN))
+    return bool(expected == got)
+
+
+def test_every_value_of_a_real_result_file_is_read_within_one_percent(cases_dir: Path) -> None:
+    off: dict[str, list[str]] = {}
+    for name, entry in expected_of(cases_dir).items():
+        result = read((cases_dir / "formats" / name).read_bytes(), name)
+        got = records(result)
+        assert (result.format, len(got)) == (entry["format"], entry["n_records"]), name
+        wrong = [line for want, have in zip(entry["records"], got, strict=True) for line in differences(want, have)]
+        off |= {name: wrong} if wrong else {}
+    assert not off
+
+
+def test_a_real_result_file_raises_exactly_its_validity_codes(cases_dir: Path) -> None:
+    for name, entry in expected_of(cases_dir).items():
+        result = read((cases_dir / "formats" / name).read_bytes(), name)
+        codes = [warning.code for warning in result.warnings]
+        assert set(codes) - RAISES_MORE.get(name, set()) == set(entry["warnings"]), name
+        assert len(codes) == len(set(codes)), name
+
+
+def test_the_name_of_a_file_decides_nothing(cases_dir: Path) -> None:
+    content = (cases_dir / "formats" / "vllm_serve_v0.25.1_basic.json").read_bytes()
+    assert read(content, "table.csv").format == read(content, "holiday.png").format == "vllm_bench_serve_json"
+
+
+def test_a_shortened_array_does_not_speak_for_the_run(cases_dir: Path) -> None:
+    """The file's ITL arrays were cut; percentiles the summary lacks come from the whole TTFT array only."""
+    content = (cases_dir / "formats" / "vllm_serve_2024_llama3_8b_h100_detailed.json").read_bytes()
+    run = read(content, "x").runs[0]
+    assert run.ttft is not None
+    assert run.ttft.p95_s == pytest.approx(0.063255, rel=1e-3)
+    assert run.itl is not None
+    assert run.itl.p95_s is None
