@@ -49,5 +49,5 @@ with right:
 st.subheader(t("Textbook queue beside the simulation"), anchor=False)
 parts.table(about_latency.queue(asked.scenario, resources.memory(asked)), key="latency_queue")
 parts.notes([*asked.notes, *latency.notes])
-parts.computed(about_latency.formulas(asked.scenario), [asked.scenario.deployment.gpu.source])
+parts.computed(about_latency.formulas(asked.scenario, resources.memory(asked)), [asked.scenario.deployment.gpu.source])
 st.caption(words.versions())

@@ -2,25 +2,23 @@
 
 import streamlit as st
 
+from calc.latency import LatencyReport
 from ui import charts, parts, resources, state
 from ui.charts.frame import BAR_HEIGHT
 from ui.story import about_both, about_latency, about_memory, words
 from ui.text import t
 
 asked = state.current()
-memory, latency = resources.memory(asked), resources.latency(asked)
-sweep, decision = resources.load_sweep(asked), resources.decision(asked)
+memory, latency = resources.memory(asked), resources.latency_or_reason(asked)
+decision = resources.decision(asked)
 slo = asked.scenario.slo
 
 parts.heading(asked.scenario.name or t("Overview"), words.describe(asked.scenario))
 parts.answer(
     t(decision.headline),
-    [
-        about_memory.fit(memory),
-        about_latency.percentile("ttft", latency, slo),
-        about_latency.percentile("itl", latency, slo),
-        about_latency.knee(sweep),
-    ],
+    about_both.overview(
+        memory, latency, slo, resources.load_sweep(asked) if isinstance(latency, LatencyReport) else None
+    ),
     good=about_both.verdict(memory, latency, slo),
 )
 
@@ -32,17 +30,20 @@ with left:
     parts.link("memory", t("What fills it, and what it holds"))
 with right:
     st.subheader(t("Latency under load"), anchor=False)
-    st.caption(parts.escape(about_latency.sentence(latency, slo)))
-    metric = words.leading_metric(slo)
-    curve = charts.load_curve(sweep, metric, words.target(slo, metric), parts.tones(), height=BAR_HEIGHT)
-    parts.chart(curve, about_latency.curve_alt(sweep, metric), "overview_load")
-    parts.link("latency", t("Percentiles, knee and what binds"))
+    if isinstance(latency, LatencyReport):
+        sweep, metric = resources.load_sweep(asked), words.leading_metric(slo)
+        st.caption(parts.escape(about_latency.sentence(latency, slo)))
+        curve = charts.load_curve(sweep, metric, words.target(slo, metric), parts.tones(), height=BAR_HEIGHT)
+        parts.chart(curve, about_latency.curve_alt(sweep, metric), "overview_load")
+        parts.link("latency", t("Percentiles, knee and what binds"))
+    else:
+        st.info(t(latency))
 
 st.subheader(t("Why"), anchor=False)
 for fact in decision.because:
     st.markdown(f"- {parts.escape(t(fact))}")
 parts.link("decision", t("All conditions and what-ifs"))
-parts.notes([*asked.notes, *memory.notes, *latency.notes])
+parts.notes([*asked.notes, *memory.notes, *(latency.notes if isinstance(latency, LatencyReport) else ())])
 parts.computed(
     [t("Memory is estimated, latency simulated, and the decision weighs both; each page shows its formulas.")],
     [asked.scenario.deployment.gpu.source, asked.scenario.deployment.engine.source],

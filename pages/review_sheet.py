@@ -4,7 +4,7 @@ import streamlit as st
 
 from ui import filing, parts, resources, state
 from ui.glossary import OUTCOMES
-from ui.sheet import render_html, review_hash
+from ui.sheet import STATUS_NAMES, render_html, review_hash
 from ui.story import words
 from ui.story.words import Figure
 from ui.text import t
@@ -21,7 +21,7 @@ parts.answer(
     t(review.verdict.headline),
     [
         Figure(label=t("Decision"), value=t(OUTCOMES[review.verdict.outcome]), provenance="estimated"),
-        Figure(label=t("Status"), value=t(review.status.title), provenance="declared"),
+        Figure(label=t("Status"), value=t(STATUS_NAMES[review.status]), provenance="declared"),
         Figure(label=t("Model version"), value=review.model_version, provenance="declared"),
         Figure(label=t("Hash"), value=review_hash(review)[:12], provenance="declared"),
     ],

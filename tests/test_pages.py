@@ -149,7 +149,7 @@ def test_a_link_opens_its_scenario_and_is_kept_in_step(tmp_path: Path, monkeypat
     assert_clean(app)
     assert (app.number_input(key="rate").value, app.selectbox(key="gpu").value) == (1.5, "h200")
     app.number_input(key="rate").set_value(2.0).run()
-    assert app.query_params["rate"] == ["2"]
+    assert app.query_params["rate"] == "2"
 
 
 def test_a_scenario_is_saved_versioned_and_loaded_back(app: AppTest) -> None:

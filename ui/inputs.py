@@ -80,9 +80,10 @@ def choice(key: str, options: Sequence[Any], **options_of_widget: Any) -> Any:
     """A select box whose options are codes free of language."""
     show: Callable[[Any], str] = options_of_widget.pop("format_func", word)
     state.settle(key, options)
+    shown = {option: show(option) for option in options}  # in the language of this run, whoever asks later
     return st.selectbox(
-        _label(key), options, key=key, format_func=show, help=t(FIELDS[key].help),
-        persist_state="session", **options_of_widget,
+        _label(key), options, key=key, format_func=lambda option: shown.get(option, str(option)),
+        help=t(FIELDS[key].help), persist_state="session", **options_of_widget,
     )  # fmt: skip
 
 

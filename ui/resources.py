@@ -12,6 +12,7 @@ import streamlit as st
 
 from calc.decide import scenario_decision
 from calc.decision import Decision
+from calc.errors import InputError
 from calc.latency import LatencyReport, LoadSweep, predict, sweep
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message
@@ -90,15 +91,25 @@ def latency(asked: Asked, requests: int = 1000) -> LatencyReport:
     return _latency(asked.key, requests)
 
 
+def latency_or_reason(asked: Asked) -> LatencyReport | Message:
+    """Simulated latency, or why there is none: it does not fit, or a figure of the GPU is not known."""
+    try:
+        return latency(asked)
+    except InputError as error:
+        return error.message
+
+
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _memory(key: str) -> MemoryReport:
-    scenario = _ask(key).scenario
-    per_replica = _latency(key, 1000).concurrency / scenario.deployment.replicas
+    asked = _ask(key)
+    report = latency_or_reason(asked)
+    scenario = asked.scenario
+    per_replica = report.concurrency / scenario.deployment.replicas if isinstance(report, LatencyReport) else None
     return estimate_memory(scenario.deployment, scenario.workload, peak_concurrency=per_replica)
 
 
 def memory(asked: Asked) -> MemoryReport:
-    """Estimated memory per GPU, demand at the simulated concurrency."""
+    """Estimated memory per GPU; demand at the simulated concurrency where that is known."""
     return _memory(asked.key)
 
 

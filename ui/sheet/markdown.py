@@ -36,10 +36,10 @@ def _lines(page: Page) -> Iterator[str]:
     yield from ("", _safe(page.load.caption))
     for table in (page.numbers, page.options, page.proofs):
         yield from _table(table)
+    yield from _list(page.missing)
     yield from ("", f"## {_safe(page.checks_heading)}", "")
     yield from (f"- [ ] **{_safe(check.label)}** {_safe(check.text)}" for check in page.checks)
     yield from _list(page.risks)
-    yield from _list(page.missing)
     yield from _table(page.steps)
     yield from _signs(page.signs_heading, page.signs)
     yield from ("", "---", "", _safe(page.footer))

@@ -153,7 +153,7 @@ def _compose(review: Review) -> Page:
         facts=_facts(review),
         verdict_label=t("Decision"),
         verdict=t(OUTCOMES[review.verdict.outcome]),
-        headline=say(review.verdict.headline),
+        headline=_headline(review.verdict),
         because=tuple(say(reason) for reason in review.verdict.because),
         asides=_asides(review),
         applies=Section(heading=t("Where it applies"), items=tuple(say(line) for line in review.applies)),
@@ -219,6 +219,13 @@ def _asides(review: Review) -> tuple[Labelled, ...]:
     if not verdict.legs_agree:
         pairs.append((t("Note"), t("conditions and what-ifs point to different answers")))
     return tuple(Labelled(label=label, text=text) for label, text in pairs)
+
+
+def _headline(verdict: Verdict) -> str:
+    """The sentence under the answer, which need not begin with the answer again."""
+    sentence, answer = say(verdict.headline), t(OUTCOMES[verdict.outcome])
+    rest = sentence.removeprefix(answer).lstrip(":： ") if sentence.startswith(answer) else sentence
+    return rest[:1].upper() + rest[1:]
 
 
 def _conditions(verdict: Verdict) -> str:

@@ -185,13 +185,11 @@ def _number_risks(memory: MemoryReport, latency: LatencyReport, sweep: LoadSweep
             "{share:pct} preemptions per request at the planned load: requests are computed twice",
             share=latency.preempted_share,
         )
-    if sweep is not None and sweep.knee_load and sweep.operating_load > BUSY_SHARE * sweep.knee_load:
+    if sweep is not None and sweep.knee_load and BUSY_SHARE < sweep.operating_load / sweep.knee_load <= 1:
         yield msg(
             "The planned load is {share:pct} of the highest load within the SLO: a burst breaks it",
             share=sweep.operating_load / sweep.knee_load,
         )
-    if latency.calibration == "uncalibrated":
-        yield msg("Latency is simulated without calibration on this hardware: run the probe or upload a benchmark")
 
 
 def steps(decision: Decision, lever: Message | None, slo: Slo, filing: Filing) -> tuple[Step, ...]:

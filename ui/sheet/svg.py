@@ -26,7 +26,7 @@ from ui.text import t
 FONT = "'Noto Sans SC','Source Han Sans SC','PingFang SC','Microsoft YaHei','Segoe UI',sans-serif"
 WIDTH = 300.0
 HULL_HEIGHT = 94.0
-LOAD_HEIGHT = 150.0
+LOAD_HEIGHT = 138.0
 TEXT_SIZE = 7.6
 BAR_TOP, BAR_HEIGHT = 17.0, 24.0
 LEGEND_TOP = 55.0

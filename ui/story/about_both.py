@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from calc.cost import cost_of
-from calc.latency import LatencyReport
+from calc.latency import LatencyReport, LoadSweep
 from calc.memory import MemoryReport
+from calc.messages import Message
 from calc.scenario import Scenario
 from calc.workload import Slo
 from ui import format as show
@@ -16,9 +17,23 @@ from ui.story.words import Figure
 from ui.text import t
 
 
-def verdict(memory: MemoryReport, latency: LatencyReport, slo: Slo) -> bool | None:
-    """True: fits and meets the SLO; False: does not; None: no target to judge by."""
-    return about_latency.verdict(latency, slo) if memory.fits else False
+def verdict(memory: MemoryReport, latency: LatencyReport | Message, slo: Slo) -> bool | None:
+    """True: fits and meets the SLO; False: does not; None: no target to judge by, or latency is not known."""
+    if not memory.fits:
+        return False
+    return about_latency.verdict(latency, slo) if isinstance(latency, LatencyReport) else None
+
+
+def overview(memory: MemoryReport, latency: LatencyReport | Message, slo: Slo, sweep: LoadSweep | None) -> list[Figure]:
+    """Memory, TTFT, ITL and the load line; what is not known says so."""
+    if not isinstance(latency, LatencyReport) or sweep is None:
+        return [about_memory.fit(memory), about_memory.sequences(memory), about_memory.per_request(memory)]
+    return [
+        about_memory.fit(memory),
+        about_latency.percentile("ttft", latency, slo),
+        about_latency.percentile("itl", latency, slo),
+        about_latency.knee(sweep),
+    ]
 
 
 def comparison(now: LatencyReport, other: LatencyReport, slo: Slo) -> str:
@@ -84,6 +99,6 @@ def _column(scenario: Scenario, memory: MemoryReport, latency: LatencyReport) ->
         (t("Stability limit"), "estimated"): show.rate(latency.max_rate_per_s),
         (t("Binds"), "simulated"): t(BOUNDS[latency.bound]),
         (t("Cost per million output tokens"), "estimated"): show.money(
-            cost.per_million_output_tokens, scenario.prices.currency
+            cost and cost.per_million_output_tokens, scenario.prices.currency
         ),
     }

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calc.latency import LatencyReport, LoadSweep
+from calc.memory import MemoryReport
+from calc.replica import prepare
+from calc.scenario import Scenario
 from calc.workload import Slo
 from ui import format as show
 from ui.glossary import BOUNDS, TERMS
@@ -126,3 +129,41 @@ def facts(latency: LatencyReport) -> str:
         preempted=latency.preempted_share,
         mixed=latency.mixed_step_share,
     )
+
+
+def queue(scenario: Scenario, memory: MemoryReport) -> list[Mapping[str, str]]:
+    """Stability limits of the textbook queue, each as if the others did not exist."""
+    replica = prepare(scenario, memory, seed=1)
+    limits = replica.limits
+    rows = (
+        ("compute", t("token budget full in every step"), limits.compute_per_s),
+        ("memory_capacity", t("KV pool full"), limits.memory_per_s),
+        ("sequences", t("all sequence slots taken"), limits.sequences_per_s),
+    )
+    return [
+        {
+            t("Limit"): t(BOUNDS[code]),
+            t("When"): when,
+            t("Rate of the deployment"): show.rate(per_s * replica.split),
+            t("Binds"): "●" if code == limits.binds else "",
+            t("Provenance"): t("estimated"),
+        }
+        for code, when, per_s in rows
+    ]
+
+
+def formulas(scenario: Scenario, memory: MemoryReport) -> list[str]:
+    """The formulas with this scenario's numbers put in."""
+    model = prepare(scenario, memory, seed=1).model
+    return [
+        "T_e2e = T_queue + T_prefill + T_decode + T_network",
+        t(
+            "Each step reads {weights:gib} of weights and {kv} per token of context at {speed:gbps} per GPU, "
+            "or computes them if that takes longer; launches and engine code add {fixed:ms}.",
+            weights=model.weight_bytes,
+            kv=show.kib(model.kv_bytes_per_token),
+            speed=model.bandwidth_bytes_per_s,
+            fixed=model.fixed_s,
+        ),
+        t("Stability limit: λ = min over the three caps of b / (E[output] · t(b)), b requests running."),
+    ]
