@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calc.deployment import Deployment
-from calc.engine import Settings, is_large_class
+from calc.engine import FractionOf, Settings, is_large_class
+from calc.model import ModelSpec
 from calc.units import GIB
 
 LOGIT_BYTES = 14
@@ -42,6 +43,8 @@ NON_TORCH_PER_RANK_BYTES = int(0.03 * GIB)
 GRAPH_BASE_BYTES = int(0.44 * GIB)
 GRAPH_PER_LAYER_BYTES = int(0.0145 * GIB)
 """Captured CUDA graphs; base and per layer of the stage, fitted with a mean error of 0.09 GiB."""
+LARGEST_CAPTURED_BATCH = 256
+"""SGLang's ``cuda_graph_max_bs`` on 80 GB GPUs (``server_args.py``)."""
 WIDE_ELEMENT = 4
 
 
@@ -74,14 +77,28 @@ def activation_bytes(deployment: Deployment, settings: Settings, *, last_stage: 
     model, tokens = deployment.model, settings.max_num_batched_tokens
     element = model.storage.plain_bytes_per_parameter
     hidden = tokens * model.hidden_size * element
-    width = tokens * MLP_WIDTHS * model.intermediate_size * element / deployment.tp
+    width = tokens * MLP_WIDTHS * _dense_width(model) * element / deployment.tp
     mlp = width + MLP_HIDDEN_COPIES * hidden
     per_logit = LOGIT_BYTES_FP32 if element >= WIDE_ELEMENT else LOGIT_BYTES
-    sampler = settings.max_num_seqs * model.vocab_size * per_logit + SAMPLER_HIDDEN_COPIES * hidden
+    sampler = _warm_seqs(deployment, settings) * model.vocab_size * per_logit + SAMPLER_HIDDEN_COPIES * hidden
     peak = max(mlp, sampler) if last_stage else mlp
     pipeline = PIPELINE_HIDDEN_COPIES * hidden if deployment.pp > 1 else 0
     encoder = ENCODER_BYTES if model.multimodal else 0
     return round(ACTIVATION_BASE_BYTES + peak + pipeline + encoder + expert_workspace_bytes(deployment, tokens))
+
+
+def _dense_width(model: ModelSpec) -> int:
+    """Widest MLP every token passes: where all layers have experts, that of the shared experts."""
+    if model.moe is None or model.moe.moe_layers < model.layers:
+        return model.intermediate_size
+    return model.moe.expert_size * model.moe.shared_expert_parameters // model.moe.expert_parameters
+
+
+def _warm_seqs(deployment: Deployment, settings: Settings) -> int:
+    """Sequences the sampler is warmed up with: vLLM all it may run, others their largest captured batch."""
+    if deployment.engine.fraction_of is FractionOf.TOTAL:
+        return settings.max_num_seqs
+    return min(settings.max_num_seqs, LARGEST_CAPTURED_BATCH)
 
 
 def expert_workspace_bytes(deployment: Deployment, tokens: int) -> float:

@@ -131,7 +131,7 @@ def formulas(deployment: Deployment, memory: MemoryReport) -> list[str]:
             "budget {budget:gib} − weights {weights:gib} − runtime {runtime:gib} = KV pool {pool:gib}",
             budget=memory.budget_bytes,
             weights=memory.weights_bytes,
-            runtime=memory.runtime_bytes - (0 if memory.graphs_in_budget else memory.graph_bytes),
+            runtime=memory.runtime_in_budget_bytes,
             pool=memory.kv_pool_bytes,
         ),
         t(
