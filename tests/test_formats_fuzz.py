@@ -20,14 +20,14 @@ from data.sources.prometheus import evidence
 FUZZ = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 _VLLM_KEYS = (
-    "mean_ttft_ms median_ttft_ms p99_ttft_ms mean_tpot_ms std_itl_ms mean_e2el_ms duration completed num_prompts failed "
-    "request_throughput output_throughput total_input_tokens total_output_tokens request_rate max_concurrency model_id "
-    "tokenizer_id ttfts itls output_lens input_lens run_number"
+    "mean_ttft_ms median_ttft_ms p99_ttft_ms mean_tpot_ms std_itl_ms mean_e2el_ms duration completed num_prompts "
+    "failed request_throughput output_throughput total_input_tokens total_output_tokens request_rate max_concurrency "
+    "model_id tokenizer_id ttfts itls output_lens input_lens run_number"
 )
 VLLM_KEYS = _VLLM_KEYS.split()
 _HEADERS = (
-    "Concurrency,并发数,TTFT (ms),TTFT P99 (ms),TPOT,首Token时延(ms),E2E (s),QPS,吞吐,Throughput (tokens/s),成功率,Model,"
-    "卡数,avg,P95,input avg,开始时间,测试次数,metric,value,指标,,响应,Fehler"
+    "Concurrency,并发数,TTFT (ms),TTFT P99 (ms),TPOT,首Token时延(ms),E2E (s),QPS,吞吐,Throughput (tokens/s),成功率,"
+    "Model,卡数,avg,P95,input avg,开始时间,测试次数,metric,value,指标,,响应,Fehler"
 )
 HEADERS = _HEADERS.split(",")
 _CELLS = ("", "-", "OOM", "1,204", "1.204,8", "99.5%", "1.5万", "12~15", "NaN", "1e400", "12 ms", "inf", '"', "\n")
