@@ -65,8 +65,8 @@ def plan_requests(
 ) -> RequestPlan:
     """``lead`` requests to fill the system, ``requests`` measured ones, ``tail`` more to keep the load on.
 
-    Users of a closed loop start spread over one service time: equal lengths must not lock step. Lengths and gaps have
-    streams of their own, so that two loads with one seed differ in nothing else.
+    Users of a closed loop start spread over ``service_s``; 0 = all at once. Lengths and gaps have streams of their
+    own, so that two loads with one seed differ in nothing else.
     """
     rng = np.random.default_rng((seed, 0))
     count = lead + requests + tail

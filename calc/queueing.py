@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from calc.roofline import StepModel
-from calc.workload import IntArray
+from calc.workload import FloatArray, IntArray
 
-STEADY_ROUNDS = 60
-"""Halvings of the interval that holds the steady batch: far below one sequence."""
+STEADY_GRID = 400
+"""Batch sizes between which the steady one is interpolated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,28 +43,32 @@ class Demand:
         )
 
 
-def mean_step_s(model: StepModel, demand: Demand, batch: float) -> float:
+def mean_step_s(model: StepModel, demand: Demand, batch: FloatArray) -> FloatArray:
     """Mean seconds of a step with ``batch`` running requests in balance: each step starts batch/output requests.
 
     While fewer than one request starts per step its prefill is a lump on some steps; beyond that it is spread evenly.
     """
     starts = batch / demand.output
-    lump = max(demand.fresh, starts * demand.fresh)
-    alone, mixed = model.tokens_s(np.array([batch, batch + lump]))
-    return float(
-        alone
-        + min(starts, 1.0) * (mixed - alone)
-        + model.sequence_s * batch
-        + model.context_s * batch * demand.held
-        + model.window_s * batch * min(demand.held, model.window_tokens)
-        + starts * (model.prefill_s + model.context_s * demand.prompt + model.pair_s * demand.pairs)
-        + starts * model.window_pair_s * demand.fresh * min(demand.prompt, model.window_tokens)
+    alone = model.tokens_s(batch)
+    mixed = model.tokens_s(batch + np.maximum(demand.fresh, starts * demand.fresh))
+    near = min(demand.prompt, model.window_tokens)
+    per_start = (
+        model.prefill_s
+        + model.context_s * demand.prompt
+        + model.pair_s * demand.pairs
+        + (model.window_s * demand.prompt + model.window_pair_s * demand.fresh) * near / demand.prompt
     )
+    per_sequence = (
+        model.sequence_s + model.context_s * demand.held + model.window_s * min(demand.held, model.window_tokens)
+    )
+    step: FloatArray = alone + np.minimum(starts, 1.0) * (mixed - alone) + per_sequence * batch + per_start * starts
+    return step
 
 
-def rate_at(model: StepModel, demand: Demand, batch: float) -> float:
-    """Requests per second completed while ``batch`` requests run."""
-    return batch / demand.output / mean_step_s(model, demand, batch)
+def rate_at(model: StepModel, demand: Demand, batch: FloatArray) -> FloatArray:
+    """Requests per second completed while ``batch`` requests run: b / (E[o]·t(b))."""
+    rate: FloatArray = batch / demand.output / mean_step_s(model, demand, batch)
+    return rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +95,8 @@ def stability_limits(model: StepModel, demand: Demand, pool_tokens: float) -> Li
         "memory_capacity": max(1.0, pool_tokens / demand.held),
         "sequences": float(model.max_seqs),
     }
-    rates = {name: rate_at(model, demand, batch) for name, batch in batches.items()}
+    found = rate_at(model, demand, np.array(list(batches.values())))
+    rates = dict(zip(batches, map(float, found), strict=True))
     binds = min(rates, key=lambda name: rates[name])
     return Limits(
         compute_per_s=rates["compute"],
@@ -105,19 +110,12 @@ def stability_limits(model: StepModel, demand: Demand, pool_tokens: float) -> Li
 
 def steady_batch(model: StepModel, demand: Demand, limits: Limits, rate_per_s: float) -> float:
     """Running requests at which the replica completes ``rate_per_s`` (Little's law); the limit's when it cannot."""
-    if rate_per_s >= limits.max_rate_per_s:
-        return limits.max_batch
-    low, high = 0.0, limits.max_batch
-    for _ in range(STEADY_ROUNDS):
-        middle = (low + high) / 2
-        if rate_at(model, demand, middle) < rate_per_s:
-            low = middle
-        else:
-            high = middle
-    return high
+    batches = np.linspace(0.0, limits.max_batch, STEADY_GRID)
+    rates = np.maximum.accumulate(rate_at(model, demand, batches))
+    return float(np.interp(rate_per_s, rates, batches))
 
 
 def service_s(model: StepModel, demand: Demand, batch: float) -> float:
     """Seconds a request spends running beside ``batch`` others: prefill step, then output − 1 steps."""
-    step_s = mean_step_s(model, demand, max(batch, 1.0))
+    step_s = float(mean_step_s(model, demand, np.array([max(batch, 1.0)]))[0])
     return model.prefill_only_s(demand.prompt, demand.prompt - demand.fresh) + (demand.output - 1) * step_s

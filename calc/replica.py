@@ -16,7 +16,7 @@ from calc.queueing import Demand, Limits, service_s, stability_limits, steady_ba
 from calc.roofline import StepModel, step_model
 from calc.scenario import Scenario
 from calc.simulate import SchedulerRules, SimulationResult, StepCosts, simulate
-from calc.workload import Closed, Workload
+from calc.workload import Closed, Fixed, Workload
 
 MAX_SIMULATED = 200_000
 """Most requests simulated for one load point: about a second of computing. More are cut, with a note."""
@@ -118,12 +118,18 @@ def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) 
         tail=tail,
         split=replica.split,
         longest_tokens=replica.settings.max_model_len_tokens,
-        service_s=spent_s,
+        service_s=0.0 if finite and _varies(workload) else spent_s,
         think_s=replica.model.http_s,
         seed=seed,
         reuse=replica.settings.prefix_caching,
     )
     return simulate(plan, replica.rules, replica.costs)
+
+
+def _varies(workload: Workload) -> bool:
+    """Whether lengths differ: then a benchmark's users may start at once, as tools start them; equal ones would lock
+    step for good, which real engines' jitter prevents."""
+    return not (isinstance(workload.prompt_tokens, Fixed) and isinstance(workload.output_tokens, Fixed))
 
 
 def _batch(replica: Replica, workload: Workload) -> float:
