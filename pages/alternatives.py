@@ -10,14 +10,7 @@ asked = state.current()
 parts.heading(t("Alternatives"), words.describe(asked.scenario))
 
 options = library.alternatives(asked)
-chosen = st.selectbox(
-    t("Compare with"),
-    list(options),
-    library.first_choice(asked, options),
-    key="alternative",
-    persist_state="session",
-    format_func=options.get,
-)
+chosen = parts.pick(t("Compare with"), options, "alternative", library.first_choice(asked, options))
 other = library.alternative(asked, chosen)
 pairs = [(t("Now"), asked), (options[chosen], other)]
 memories = [(name, resources.memory(one)) for name, one in pairs]

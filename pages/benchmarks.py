@@ -30,10 +30,7 @@ if stored:
     st.multiselect(
         t("Runs"), list(names), wanted, key="bench_chosen", format_func=lambda key: names[key], max_selections=6
     )
-    metric = st.segmented_control(
-        t("Metric"), words.METRICS, default="ttft", required=True, key="bench_metric", format_func=words.term_label,
-        persist_state="session",
-    )  # fmt: skip
+    metric = parts.switch(t("Metric"), words.METRIC_NAMES, "bench_metric", "ttft")
     parts.table(bench_view.rows([run.run for run in chosen]), key="bench_rows")
     left, right = st.columns(2, gap="large")
     with left:

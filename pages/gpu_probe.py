@@ -5,9 +5,7 @@ import streamlit as st
 from probe.nvml import gpu_facts
 from probe.roofline_view import compare, roof_of
 from ui import charts, measuring, parts, resources, state
-from ui import format as show
 from ui.story import words
-from ui.story.words import Figure
 from ui.text import t
 
 asked = state.current()
@@ -20,14 +18,7 @@ parts.heading(
 )
 parts.answer(
     measuring.verdict(result, deployment.gpu),
-    [
-        Figure(label=t("Device"), value=result.device_name if result else show.missing(), provenance="measured"),
-        Figure(
-            label=t("Matrix product"), value=show.tflops(result and result.matmul_flops_per_s), provenance="measured"
-        ),
-        Figure(label=t("Memory copy"), value=show.gbps(result and result.copy_bytes_per_s), provenance="measured"),
-        Figure(label=t("Measured"), value=words.day(result and result.started_at), provenance="measured"),
-    ],
+    measuring.figures(result),
     good=True if result and result.kind == "cuda" else None,
 )
 
@@ -44,13 +35,9 @@ def progress() -> None:
             )
         )
         st.button(
-            t("Measure"),
-            key="probe_start",
-            type="primary",
-            on_click=desk.begin,
-            args=(asked.scenario,),
-            icon=":material/play_arrow:",
-        )
+            t("Measure"), key="probe_start", type="primary", icon=":material/play_arrow:",
+            on_click=desk.begin, args=(asked.scenario,),
+        )  # fmt: skip
         if desk.problem is not None:
             st.warning(t(desk.problem))
     elif now.done:
@@ -65,7 +52,7 @@ progress()
 if result is not None:
     points, roof = compare(result, deployment.gpu), roof_of(result, deployment.gpu)
     st.subheader(t("Against the roofline"), anchor=False)
-    if measuring.has_roof(roof):
+    if roof.flops_per_s is not None and roof.bytes_per_s is not None:
         figure = charts.roofline(measuring.spots(points), roof.flops_per_s, roof.bytes_per_s, parts.tones())
         parts.chart(figure, t("Measured steps under the roofline, listed in the table below."), "probe_roofline")
     parts.table(measuring.rows(points), key="probe_rows")

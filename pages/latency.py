@@ -26,10 +26,7 @@ parts.answer(
 @state.fragment(run_every=refining.pause_s(asked))
 def load_curves() -> None:
     """Five points at once, twelve finer ones on the next tick, without touching the rest of the page."""
-    metric = st.segmented_control(
-        t("Metric"), words.METRICS, default=words.leading_metric(slo), required=True, key="latency_metric",
-        format_func=words.term_label, label_visibility="collapsed", persist_state="session",
-    )  # fmt: skip
+    metric = parts.switch(t("Metric"), words.METRIC_NAMES, "latency_metric", words.leading_metric(slo))
     sweep = refining.curve(asked)
     figure = charts.load_curve(sweep, metric, words.target(slo, metric), parts.tones())
     parts.chart(figure, about_latency.curve_alt(sweep, metric), "latency_load")

@@ -10,6 +10,7 @@ from data.store import StoredRun
 from ui import format as show
 from ui import resources
 from ui.charts.runs import MeasuredPoint
+from ui.glossary import TERMS
 from ui.resources import Asked
 from ui.story import words
 from ui.story.words import Figure
@@ -175,3 +176,12 @@ def bars(chosen: Sequence[StoredRun], metric: str) -> list[tuple[str, list[float
         for statistic in STATS
     ]
     return [(title, values) for title, values in series if any(value is not None for value in values)]
+
+
+def meaning(code: str | float) -> str:
+    """A column's meaning as people write it: ``ttft.mean:ms`` → ``TTFT mean (ms)``."""
+    name, _, unit = str(code).partition(":")
+    metric, _, statistic = name.partition(".")
+    title = TERMS[metric].label if metric in TERMS else metric.replace("_", " ")
+    shown = f"{title} {NAMES.get(statistic, statistic)}".strip()
+    return f"{shown} ({unit})" if unit else shown

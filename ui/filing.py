@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 
 import streamlit as st
 
 from calc import MODEL_VERSION
 from calc.cost import cost_of
-from ui import resources, state, text
+from ui import parts, resources, state, text
 from ui.resources import Asked
 from ui.sheet import (
     Filing,
@@ -26,11 +27,12 @@ from ui.sheet import (
 from ui.text import t
 
 DRAFT = "draft"
-FORMATS: Mapping[str, tuple[str, str]] = {
-    "pdf": ("PDF", "application/pdf"),
-    "html": ("HTML", "text/html"),
-    "md": ("Markdown", "text/markdown"),
+FORMATS: Mapping[str, tuple[str, str, Callable[[Review, str], str | bytes]]] = {
+    "pdf": ("PDF", "application/pdf", render_pdf),
+    "html": ("HTML", "text/html", render_html),
+    "md": ("Markdown", "text/markdown", render_markdown),
 }
+"""File ending → name, MIME type and how it is made."""
 PARTIES = tuple(Party)
 
 
@@ -87,10 +89,7 @@ def choose() -> str:
     saved = {
         row.review_id: f"{row.title or t('Review sheet')} · {row.saved_at[:16]}" for row in resources.store().reviews()
     }
-    options = {DRAFT: t("Draft of the current scenario"), **saved}
-    return str(
-        st.selectbox(t("Sheet"), list(options), key="sheet_chosen", format_func=lambda code: options.get(code, code))
-    )
+    return parts.pick(t("Sheet"), {DRAFT: t("Draft of the current scenario"), **saved}, "sheet_chosen")
 
 
 def opened(review_id: str) -> Review:
@@ -100,22 +99,16 @@ def opened(review_id: str) -> Review:
 
 def language() -> str:
     """The sheet's language, whatever the screen speaks."""
-    return str(
-        st.segmented_control(
-            t("Language of the sheet"), list(text.LANGUAGES), default=text.current(), required=True,
-            key="sheet_language", format_func=lambda code: text.LANGUAGES[code], persist_state="session",
-        )
-    )  # fmt: skip
+    return parts.switch(t("Language of the sheet"), text.LANGUAGES, "sheet_language", text.current())
 
 
 def downloads(review: Review, spoken: str) -> None:
     """One button per form of the file; each is made only when asked for."""
-    makers = {"pdf": render_pdf, "html": render_html, "md": render_markdown}
     with st.container(horizontal=True):
-        for ending, (label, mime) in FORMATS.items():
+        for ending, (label, mime, make) in FORMATS.items():
             st.download_button(
-                label, data=lambda make=makers[ending]: make(review, spoken), file_name=f"plimsoll-review.{ending}",
-                mime=mime, key=f"sheet_download_{ending}", on_click="ignore", icon=":material/download:",
+                label, partial(make, review, spoken), f"plimsoll-review.{ending}", mime,
+                key=f"sheet_download_{ending}", on_click="ignore", icon=":material/download:",
             )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def _list(saved: Sequence[ScenarioVersion]) -> None:
     )
     names = {row.scenario_id: f"{row.name} (v{row.version})" for row in saved}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = st.selectbox(t("Saved scenario"), list(names), key="scenario_chosen", format_func=lambda i: names[i])
+        chosen = parts.pick(t("Saved scenario"), names, "scenario_chosen")
         case = next(row.case for row in saved if row.scenario_id == chosen)
         st.button(t("Load"), key="scenario_load", on_click=state.load, args=(case,))
 

@@ -14,13 +14,15 @@ from calc.scenario import Scenario
 from data.store import Store
 from probe.nvml import GpuFacts
 from probe.result import ProbeResult
-from probe.roofline_view import Roof, RooflinePoint
+from probe.roofline_view import RooflinePoint
 from probe.runner import ProbeRun, ProbeState, start
 from probe.shape import layer_shape
 from probe.wire import parse_outcome, result_line
 from ui import format as show
 from ui.charts.latency import RooflineSpot
 from ui.glossary import BOUNDS
+from ui.story import words
+from ui.story.words import Figure
 from ui.text import t
 
 TIME_CAP_S = 20.0
@@ -151,6 +153,14 @@ def verdict(result: ProbeResult | None, gpu: Gpu) -> str:
     return t("Measured on {name}, set against the figures of {gpu}.", name=result.device_name, gpu=gpu.name)
 
 
-def has_roof(roof: Roof) -> bool:
-    """True when both limits are known."""
-    return roof.flops_per_s is not None and roof.bytes_per_s is not None
+def figures(result: ProbeResult | None) -> list[Figure]:
+    """Device, matrix product, copy and date of the newest measurement."""
+    device = result.device_name if result else show.missing()
+    product, copy = (result.matmul_flops_per_s, result.copy_bytes_per_s) if result else (None, None)
+    kind = "measured" if result else "missing"
+    return [
+        Figure(label=t("Device"), value=device, provenance=kind),
+        Figure(label=t("Matrix product"), value=show.tflops(product), provenance=kind),
+        Figure(label=t("Memory copy"), value=show.gbps(copy), provenance=kind),
+        Figure(label=t("Measured on"), value=words.day(result.started_at if result else None), provenance=kind),
+    ]

@@ -74,6 +74,25 @@ def computed(lines: Iterable[str], sources: Iterable[str]) -> None:
             st.caption(t("Source: {source}", source=source))
 
 
+def pick(label: str, names: Mapping[str, str], key: str, index: int = 0) -> str:
+    """A select box of codes shown by their names; codes stay the same in every language."""
+    return str(
+        st.selectbox(
+            label, list(names), index, key=key, format_func=lambda code: names.get(code, code), persist_state="session"
+        )
+    )
+
+
+def switch(label: str, names: Mapping[str, str], key: str, default: str) -> str:
+    """A row of buttons of which one is on."""
+    return str(
+        st.segmented_control(
+            label, list(names), default=default, required=True, key=key, persist_state="session",
+            format_func=lambda code: names.get(code, code),
+        )
+    )  # fmt: skip
+
+
 def link(page: str, label: str) -> None:
     """The way to another page."""
     st.page_link(f"../pages/{page}.py", label=label, icon=":material/arrow_forward:")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any
 
 import streamlit as st
 
@@ -15,7 +15,6 @@ from ui import fields, resources, text
 from ui.resources import Asked
 from ui.text import t
 
-P = ParamSpec("P")
 LANGUAGE_KEY = "lang"
 PASTED = "config.json given by a user"
 SEEDED, PROBLEMS = "_seeded", "_link_problems"
@@ -26,10 +25,9 @@ OWN_PREFIX = "own:"
 def use_language() -> str:
     """Speak the visitor's language in this run: the one chosen or linked, else the browser's, else English."""
     chosen = st.session_state.get(LANGUAGE_KEY) or st.query_params.get(LANGUAGE_KEY)
-    if chosen not in text.LANGUAGES:
-        chosen = _browser_language()
-    text.use(chosen)
-    return str(chosen)
+    language = chosen if isinstance(chosen, str) and chosen in text.LANGUAGES else _browser_language()
+    text.use(language)
+    return language
 
 
 def _browser_language() -> str:
@@ -79,24 +77,22 @@ def write_link() -> None:
             del st.query_params[key]
 
 
-def fragment(
-    function: Callable[P, None] | None = None, **options: Any
-) -> Callable[P, None] | Callable[[Callable[P, None]], Callable[P, None]]:
+def fragment(*, run_every: float | None = None) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """``st.fragment`` for pages: it reruns without the shell, so it sets the language and says errors itself."""
 
-    def decorate(body: Callable[P, None]) -> Callable[P, None]:
+    def decorate(body: Callable[[], None]) -> Callable[[], None]:
         @wraps(body)
-        def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        def guarded() -> None:
             use_language()
             try:
-                body(*args, **kwargs)
+                body()
             except PlimsollError as error:
                 st.error(t(error.message), icon=":material/error:")
 
-        wrapped: Callable[P, None] = st.fragment(guarded, **options)
+        wrapped: Callable[[], None] = st.fragment(guarded, run_every=run_every)
         return wrapped
 
-    return decorate if function is None else decorate(function)
+    return decorate
 
 
 def defaults() -> fields.Values:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from calc.errors import PlimsollError
-from calc.messages import Message
+from calc.messages import Message, msg
 from data.formats import FIELD_CHOICES, propose_columns, read
 from data.records import ReadResult
 from data.store import content_id
@@ -45,8 +45,8 @@ def desk() -> None:
 
 
 def _preview(content: bytes, name: str) -> None:
-    columns = _columns(content, name)
     try:
+        columns = _columns(content, name)
         result = read(content, name, columns)
     except PlimsollError as error:
         st.error(t(error.message), icon=":material/error:")
@@ -70,28 +70,31 @@ def _columns(content: bytes, name: str) -> Mapping[str, str] | None:
     if not guesses:
         return None
     st.markdown(f"**{t('Columns')}** · {t('correct what was guessed wrong before storing')}")
+    rows: list[dict[str, str | bool]] = [
+        {
+            "header": guess.header,
+            "field": guess.choice,
+            "assumed": guess.assumed,
+            "example": ", ".join(guess.samples),
+        }
+        for guess in guesses
+    ]
     edited = st.data_editor(
-        [
-            {
-                "header": guess.header,
-                "field": guess.choice,
-                "assumed": guess.assumed,
-                "example": ", ".join(guess.samples),
-            }
-            for guess in guesses
-        ],
+        rows,
         key=f"bench_columns_{content_id(content)[:12]}",
         hide_index=True,
         width="stretch",
         disabled=["header", "assumed", "example"],
         column_config={
             "header": st.column_config.TextColumn(t("Column in the file")),
-            "field": st.column_config.SelectboxColumn(t("Means"), options=list(FIELD_CHOICES), required=True),
+            "field": st.column_config.SelectboxColumn(
+                t("Means"), options=list(FIELD_CHOICES), required=True, format_func=bench_view.meaning
+            ),
             "assumed": st.column_config.CheckboxColumn(t("Guessed")),
             "example": st.column_config.TextColumn(t("Examples")),
         },
     )
-    return {row["header"]: row["field"] for row in edited}
+    return {str(row["header"]): str(row["field"]) for row in edited}
 
 
 def _store(result: ReadResult, content: bytes, columns: Mapping[str, str] | None) -> None:
@@ -100,8 +103,6 @@ def _store(result: ReadResult, content: bytes, columns: Mapping[str, str] | None
 
 
 def _said(already_there: bool, number: int) -> Message:
-    from calc.messages import msg
-
     if already_there:
         return msg("This file was stored before; nothing was doubled.")
     return msg("Stored {number:count} load points.", number=number)

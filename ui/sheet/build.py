@@ -31,7 +31,7 @@ MAX_REASONS = 3
 def build_review(
     scenario: Scenario,
     memory: MemoryReport,
-    latency: LatencyReport,
+    latency: LatencyReport | None,
     decision: Decision,
     *,
     sweep: LoadSweep | None = None,
@@ -41,13 +41,15 @@ def build_review(
     filing: Filing | None = None,
     case: Mapping[str, Any] | None = None,
 ) -> Review:
-    """The sheet's content. ``latency`` is at the planned load; ``evidence`` and ``runs`` are what was measured."""
+    """The sheet's content. ``latency`` is at the planned load, ``None`` when nothing can be served because it does not
+    fit; ``evidence`` and ``runs`` are what was measured.
+    """
     filed = filing or Filing()
     known = (*evidence, *decision.evidence)
     deployment = scenario.deployment
     lever = _lever_title(decision)
     proven = proofs.proofs(scenario, latency, known, runs, filed)
-    comparable = proofs.comparable_runs(runs, scenario, latency)
+    comparable = proofs.comparable_runs(runs, scenario)
     return Review(
         filing=filed,
         status=_status(filed, proven),
@@ -65,8 +67,8 @@ def build_review(
         chosen_lever=decision.first_lever,
         memory=_bar(memory),
         curve=_curve(scenario, latency, sweep),
-        saturated=latency.saturated,
-        split_s=(latency.queue_s, latency.prefill_s, latency.decode_s, latency.network_s),
+        saturated=latency is not None and latency.saturated,
+        split_s=None if latency is None else (latency.queue_s, latency.prefill_s, latency.decode_s, latency.network_s),
         proofs=proven,
         missing=decision.missing,
         checks=statements.checks(deployment),
@@ -107,7 +109,7 @@ def _verdict(decision: Decision, lever: Message | None) -> Verdict:
 
 
 def _options(
-    scenario: Scenario, memory: MemoryReport, latency: LatencyReport, decision: Decision, unit_cost: float | None
+    scenario: Scenario, memory: MemoryReport, latency: LatencyReport | None, decision: Decision, unit_cost: float | None
 ) -> tuple[Option, ...]:
     tried = [option for option in decision.what_ifs if option.scenario is not None and option.lever != AS_IS]
     ordered = sorted(tried, key=lambda option: _rank(option, decision.first_lever))
@@ -146,7 +148,7 @@ def _option(
         ttft_p99=_p99(None if latency is None else latency.ttft, "ms"),
         e2e_p99=_p99(None if latency is None else latency.e2e, "s"),
         unit_cost=figure(unit_cost, scenario.prices.currency, Provenance.ESTIMATED),
-        meets_slo=None if latency is None else numbers.meets_slo(scenario.slo, latency),
+        meets_slo=numbers.meets_slo(scenario.slo, memory, latency),
         unstable=latency is not None and latency.saturated,
     )
 
@@ -169,8 +171,8 @@ def _bar(memory: MemoryReport) -> MemoryBar:
     )
 
 
-def _curve(scenario: Scenario, latency: LatencyReport, sweep: LoadSweep | None) -> LoadCurve | None:
-    if sweep is None or not sweep.reports:
+def _curve(scenario: Scenario, latency: LatencyReport | None, sweep: LoadSweep | None) -> LoadCurve | None:
+    if latency is None or sweep is None or not sweep.reports:
         return None
     metric, slo_s = numbers.tightest_target(scenario.slo, latency)
     series = [_series(report, metric) for report in sweep.reports]

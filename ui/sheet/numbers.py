@@ -60,16 +60,13 @@ def tightest_target(slo: Slo, latency: LatencyReport) -> tuple[str, float | None
     return max(used)[1:] if used else ("TTFT", None)
 
 
-def meets_slo(slo: Slo, latency: LatencyReport) -> bool | None:
-    """Whether each target holds at its percentile; ``None`` without a target or without the percentile."""
-    if latency.slo_met is not None:
-        return latency.slo_met
-    judged = [
-        (value.at(slo.percentile_share), target) for _, value, target in _targets(slo, latency) if target is not None
-    ]
-    if not judged or any(value is None for value, _ in judged):
+def meets_slo(slo: Slo, memory: MemoryReport | None, latency: LatencyReport | None) -> bool | None:
+    """Whether each target holds at its percentile; ``None`` without a target or when it is not known."""
+    if all(target is None for *_, target in _targets(slo, latency)):
         return None
-    return not latency.saturated and all(value is not None and value <= target for value, target in judged)
+    if memory is not None and not memory.fits:
+        return False
+    return None if latency is None else latency.slo_met
 
 
 def hit_share(scenario: Scenario) -> float:
@@ -77,18 +74,19 @@ def hit_share(scenario: Scenario) -> float:
     return scenario.workload.prefix_hit_share if resolve(scenario.deployment).prefix_caching else 0.0
 
 
-def _targets(slo: Slo, latency: LatencyReport) -> tuple[tuple[str, Percentiles, float | None], ...]:
+def _targets(slo: Slo, latency: LatencyReport | None) -> tuple[tuple[str, Percentiles, float | None], ...]:
+    unknown = Percentiles()
     return (
-        ("TTFT", latency.ttft, slo.ttft_s),
-        ("ITL", latency.itl, slo.itl_s),
-        ("E2E", latency.e2e, slo.e2e_s),
+        ("TTFT", latency.ttft if latency else unknown, slo.ttft_s),
+        ("ITL", latency.itl if latency else unknown, slo.itl_s),
+        ("E2E", latency.e2e if latency else unknown, slo.e2e_s),
     )
 
 
 def number_rows(
     scenario: Scenario,
     memory: MemoryReport,
-    latency: LatencyReport,
+    latency: LatencyReport | None,
     sweep: LoadSweep | None,
     runs: Sequence[BenchmarkRun],
     evidence: Sequence[Evidence],
@@ -97,7 +95,7 @@ def number_rows(
     """Memory first, then latency, load, cache and cost."""
     return (
         *_memory_rows(scenario, memory),
-        *_latency_rows(scenario.slo, latency, runs),
+        *_latency_rows(scenario.slo, memory, latency, runs),
         *_load_rows(scenario.slo, latency, sweep),
         *_cache_rows(scenario, latency, evidence),
         NumberRow(
@@ -146,8 +144,11 @@ def _memory_rows(scenario: Scenario, memory: MemoryReport) -> Iterator[NumberRow
     )
 
 
-def _latency_rows(slo: Slo, latency: LatencyReport, runs: Sequence[BenchmarkRun]) -> Iterator[NumberRow]:
+def _latency_rows(
+    slo: Slo, memory: MemoryReport, latency: LatencyReport | None, runs: Sequence[BenchmarkRun]
+) -> Iterator[NumberRow]:
     newest = max(runs, key=lambda run: run.date or "", default=None)
+    instead = _instead(memory, latency)
     for name, value, target_s in _targets(slo, latency):
         unit = "s" if name == "E2E" else "ms"
         measured = () if newest is None else _measured(name, unit, newest)
@@ -164,9 +165,21 @@ def _latency_rows(slo: Slo, latency: LatencyReport, runs: Sequence[BenchmarkRun]
             target=None
             if target_s is None
             else figure(target_s, unit, Provenance.DECLARED, percentile=percentile_name(slo.percentile_share)),
-            passes=None if target_s is None or reached is None else reached <= target_s and not latency.saturated,
-            instead=msg("unstable") if latency.saturated else None,
+            passes=_passes(reached, target_s, served=instead is None),
+            instead=instead,
         )
+
+
+def _instead(memory: MemoryReport, latency: LatencyReport | None) -> Message | None:
+    if not memory.fits:
+        return msg("does not fit")
+    return msg("unstable") if latency is not None and latency.saturated else None
+
+
+def _passes(reached: float | None, target_s: float | None, *, served: bool) -> bool | None:
+    if target_s is None or (served and reached is None):
+        return None
+    return served and reached is not None and reached <= target_s
 
 
 def _shown(slo_share: float) -> list[tuple[str, float]]:
@@ -183,7 +196,7 @@ def _measured(name: str, unit: str, run: BenchmarkRun) -> tuple[Figure, ...]:
     )
 
 
-def _load_rows(slo: Slo, latency: LatencyReport, sweep: LoadSweep | None) -> Iterator[NumberRow]:
+def _load_rows(slo: Slo, latency: LatencyReport | None, sweep: LoadSweep | None) -> Iterator[NumberRow]:
     knee = None if sweep is None else sweep.knee_load
     unit = "requests/s" if sweep is None or sweep.axis == "rate" else "count"
     planned = None if sweep is None else sweep.operating_load
@@ -200,11 +213,11 @@ def _load_rows(slo: Slo, latency: LatencyReport, sweep: LoadSweep | None) -> Ite
     yield NumberRow(
         key="attainment",
         label=msg("Requests within SLO"),
-        figures=(figure(latency.slo_attainment_share, "share", Provenance.SIMULATED),),
+        figures=(figure(None if latency is None else latency.slo_attainment_share, "share", Provenance.SIMULATED),),
     )
 
 
-def _cache_rows(scenario: Scenario, latency: LatencyReport, evidence: Sequence[Evidence]) -> Iterator[NumberRow]:
+def _cache_rows(scenario: Scenario, latency: LatencyReport | None, evidence: Sequence[Evidence]) -> Iterator[NumberRow]:
     yield NumberRow(
         key="hit_rate",
         label=msg("Hit rate"),
@@ -214,13 +227,13 @@ def _cache_rows(scenario: Scenario, latency: LatencyReport, evidence: Sequence[E
     yield NumberRow(
         key="kv_usage",
         label=msg("Highest KV usage"),
-        figures=(figure(latency.kv_usage_max_share, "share", Provenance.SIMULATED),),
+        figures=(figure(None if latency is None else latency.kv_usage_max_share, "share", Provenance.SIMULATED),),
         measured=_read("kv_usage_max_share", evidence),
     )
     yield NumberRow(
         key="preempted",
         label=msg("Preemptions per request"),
-        figures=(figure(latency.preempted_share, "share", Provenance.SIMULATED),),
+        figures=(figure(None if latency is None else latency.preempted_share, "share", Provenance.SIMULATED),),
         measured=_read("preempted_share", evidence),
     )
 

@@ -238,6 +238,8 @@ def _conditions(verdict: Verdict) -> str:
 
 
 def _split(review: Review) -> str:
+    if review.split_s is None:
+        return t("Nothing is served: it does not fit in memory")
     if review.saturated:
         return t("The load exceeds what can be served: latency grows with time")
     queue, prefill, decode, network = review.split_s

@@ -12,7 +12,7 @@ from calc.evidence import Evidence, Percentiles, Provenance
 from calc.latency import LatencyReport
 from calc.messages import Message, msg
 from calc.scenario import Scenario
-from calc.workload import Closed, Slo
+from calc.workload import Arrivals, Closed, Slo
 from data.records import BenchmarkRun
 from ui.sheet.review import Filing, Kind, Party, Proof, State
 
@@ -40,12 +40,12 @@ def is_stale(day: str | None, today: str) -> bool:
     return then is not None and now is not None and (now - then).days > STALE_AFTER_DAYS
 
 
-def comparable_runs(
-    runs: Sequence[BenchmarkRun], scenario: Scenario, latency: LatencyReport
-) -> tuple[BenchmarkRun, ...]:
+def comparable_runs(runs: Sequence[BenchmarkRun], scenario: Scenario) -> tuple[BenchmarkRun, ...]:
     """Runs of the same model, GPU count and engine at the planned load; only these stand beside a prediction."""
     return tuple(
-        run for run in runs if _same_deployment(run, scenario.deployment) and _same_load(run, scenario, latency)
+        run
+        for run in runs
+        if _same_deployment(run, scenario.deployment) and _same_load(run, scenario.workload.arrivals)
     )
 
 
@@ -59,17 +59,19 @@ def _base_name(model: str) -> str:
     return model.rstrip("/").rsplit("/", 1)[-1].lower()
 
 
-def _same_load(run: BenchmarkRun, scenario: Scenario, latency: LatencyReport) -> bool:
-    planned: float = latency.offered_rate_per_s or latency.request_rate_per_s
-    ran: float | None = run.request_rate_per_s
-    if isinstance(scenario.workload.arrivals, Closed):
-        planned, ran = scenario.workload.arrivals.concurrency, run.max_concurrency
+def _same_load(run: BenchmarkRun, arrivals: Arrivals) -> bool:
+    planned: float
+    ran: float | None
+    if isinstance(arrivals, Closed):
+        planned, ran = arrivals.concurrency, run.max_concurrency
+    else:
+        planned, ran = arrivals.rate_per_s, run.request_rate_per_s
     return ran is not None and math.isclose(ran, planned, rel_tol=SAME_LOAD_SHARE)
 
 
 def proofs(
     scenario: Scenario,
-    latency: LatencyReport,
+    latency: LatencyReport | None,
     evidence: Sequence[Evidence],
     runs: Sequence[BenchmarkRun],
     filing: Filing,
@@ -152,8 +154,10 @@ def _responsibility(filing: Filing) -> Proof:
     )
 
 
-def _retrospective(scenario: Scenario, latency: LatencyReport, runs: Sequence[BenchmarkRun], filing: Filing) -> Proof:
-    error = prediction_error(scenario.slo, latency, comparable_runs(runs, scenario, latency))
+def _retrospective(
+    scenario: Scenario, latency: LatencyReport | None, runs: Sequence[BenchmarkRun], filing: Filing
+) -> Proof:
+    error = prediction_error(scenario.slo, latency, comparable_runs(runs, scenario)) if latency else None
     if error is not None:
         state, says = State.VERIFIED, error
     elif filing.look_back_on:

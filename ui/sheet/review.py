@@ -226,8 +226,8 @@ class Review:
     curve: LoadCurve | None
     saturated: bool
     """The planned load exceeds what can be served; latency then has no steady value."""
-    split_s: tuple[float, float, float, float]
-    """Mean T_queue, T_prefill, T_decode, T_network; their sum is the mean E2E."""
+    split_s: tuple[float, float, float, float] | None
+    """Mean T_queue, T_prefill, T_decode, T_network; their sum is the mean E2E. ``None`` when nothing is served."""
     proofs: tuple[Proof, ...]
     missing: tuple[Message, ...]
     checks: tuple[Check, ...]

@@ -40,7 +40,7 @@ METRICS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
 """Names under which an engine exports KV usage, waiting and preemption, and hits."""
 
 
-def applies(scenario: Scenario, latency: LatencyReport) -> tuple[Message, ...]:
+def applies(scenario: Scenario, latency: LatencyReport | None) -> tuple[Message, ...]:
     """The scenario in three lines: who asks what, how often, and what was promised."""
     load = scenario.workload
     return (
@@ -57,8 +57,10 @@ def applies(scenario: Scenario, latency: LatencyReport) -> tuple[Message, ...]:
     )
 
 
-def _traffic(load: Workload, latency: LatencyReport) -> Message:
+def _traffic(load: Workload, latency: LatencyReport | None) -> Message:
     arrivals, hit = _arrivals(load.arrivals), load.prefix_hit_share
+    if latency is None:
+        return msg("{arrivals}, hit rate {hit:pct}", arrivals=arrivals, hit=hit)
     if latency.saturated:
         return msg("{arrivals}, more than can be served; hit rate {hit:pct}", arrivals=arrivals, hit=hit)
     return msg(
@@ -92,28 +94,16 @@ def _targets(slo: Slo) -> Message:
 
 
 def boundaries(
-    scenario: Scenario, memory: MemoryReport, latency: LatencyReport, sweep: LoadSweep | None
+    scenario: Scenario, memory: MemoryReport, latency: LatencyReport | None, sweep: LoadSweep | None
 ) -> tuple[Message, ...]:
     """Where the sheet says nothing, each with its number."""
     return tuple(_boundaries(scenario, memory, latency, sweep))
 
 
 def _boundaries(
-    scenario: Scenario, memory: MemoryReport, latency: LatencyReport, sweep: LoadSweep | None
+    scenario: Scenario, memory: MemoryReport, latency: LatencyReport | None, sweep: LoadSweep | None
 ) -> Iterator[Message]:
-    if sweep is not None and sweep.knee_load is not None and sweep.axis == "rate":
-        yield msg(
-            "Above {knee:rate} the SLO is missed; above {limit:rate} queues grow without end",
-            knee=sweep.knee_load,
-            limit=sweep.max_rate_per_s,
-        )
-    elif sweep is not None and sweep.knee_load is not None:
-        yield msg("Above {knee:count} concurrent requests the SLO is missed", knee=sweep.knee_load)
-    else:
-        yield msg(
-            "At no load was the SLO seen to hold; above {limit:rate} queues grow without end",
-            limit=latency.max_rate_per_s,
-        )
+    yield _load_limit(memory, latency, sweep)
     yield msg(
         "Requests longer than {longest:tok} (prompt and output) are refused by the engine",
         longest=memory.max_model_len_tokens,
@@ -134,6 +124,20 @@ def _boundaries(
         version=scenario.deployment.engine.version,
     )
     yield msg("Not evaluated: failure drill, model switch and rollback, isolation between tenants, quality of answers")
+
+
+def _load_limit(memory: MemoryReport, latency: LatencyReport | None, sweep: LoadSweep | None) -> Message:
+    if latency is None or not memory.fits:
+        return msg("No load at all: it is {over:gib} over the budget of a GPU", over=memory.over_bytes)
+    if sweep is None or sweep.knee_load is None:
+        return msg("Above {limit:rate} queues grow without end", limit=latency.max_rate_per_s)
+    if sweep.axis != "rate":
+        return msg("Above {knee:count} concurrent requests the SLO is missed", knee=sweep.knee_load)
+    return msg(
+        "Above {knee:rate} the SLO is missed; above {limit:rate} queues grow without end",
+        knee=sweep.knee_load,
+        limit=sweep.max_rate_per_s,
+    )
 
 
 def checks(deployment: Deployment) -> tuple[Check, ...]:
@@ -166,13 +170,13 @@ def checks(deployment: Deployment) -> tuple[Check, ...]:
 
 
 def risks(
-    decision: Decision, memory: MemoryReport, latency: LatencyReport, sweep: LoadSweep | None
+    decision: Decision, memory: MemoryReport, latency: LatencyReport | None, sweep: LoadSweep | None
 ) -> tuple[Message, ...]:
     """The decision's own risks first, then those the numbers show."""
     return (*decision.risks, *_number_risks(memory, latency, sweep))[:MAX_RISKS]
 
 
-def _number_risks(memory: MemoryReport, latency: LatencyReport, sweep: LoadSweep | None) -> Iterator[Message]:
+def _number_risks(memory: MemoryReport, latency: LatencyReport | None, sweep: LoadSweep | None) -> Iterator[Message]:
     needed_bytes = max(MARGIN_BYTES, round(MARGIN_SHARE * memory.total_bytes))
     if memory.margin_bytes < needed_bytes:
         yield msg(
@@ -180,7 +184,7 @@ def _number_risks(memory: MemoryReport, latency: LatencyReport, sweep: LoadSweep
             left=max(memory.margin_bytes, 0),
             needed=needed_bytes,
         )
-    if latency.preemptions:
+    if latency is not None and latency.preemptions:
         yield msg(
             "{share:pct} preemptions per request at the planned load: requests are computed twice",
             share=latency.preempted_share,

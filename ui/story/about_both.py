@@ -99,6 +99,6 @@ def _column(scenario: Scenario, memory: MemoryReport, latency: LatencyReport) ->
         (t("Stability limit"), "estimated"): show.rate(latency.max_rate_per_s),
         (t("Binds"), "simulated"): t(BOUNDS[latency.bound]),
         (t("Cost per million output tokens"), "estimated"): show.money(
-            cost and cost.per_million_output_tokens, scenario.prices.currency
+            cost.per_million_output_tokens if cost else None, scenario.prices.currency
         ),
     }

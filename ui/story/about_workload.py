@@ -76,7 +76,7 @@ def lengths_alt(distribution: LengthDistribution) -> str:
 
 def presets(current: str) -> list[Mapping[str, str]]:
     """Business types with their lengths and targets; the current one is marked."""
-    rows = []
+    rows: list[Mapping[str, str]] = []
     for code, preset in catalogue.presets().items():
         slo = preset.slo
         wanted = [

@@ -13,6 +13,7 @@ from ui.glossary import TERMS
 from ui.text import t
 
 METRICS = ("ttft", "itl", "e2e")
+METRIC_NAMES = {metric: TERMS[metric].label for metric in METRICS}
 DEFAULT_METRIC = "ttft"
 
 
