@@ -93,7 +93,7 @@ def _add_no_hits(evidence: dict[str, Evidence]) -> None:
 def _add_reuse(evidence: dict[str, Evidence]) -> None:
     """What repeats and is not hit, and that times the share of prefill in TTFT: the most reuse can take off it."""
     repeated, hit = number(evidence, "prefix_share"), number(evidence, "hit_rate_share")
-    if repeated is None or hit is None:
+    if repeated is None or hit is None or number(evidence, "reuse_gap_share") is not None:
         return
     gap = max(0.0, repeated - hit)
     evidence["reuse_gap_share"] = _worked_out(evidence, "reuse_gap_share", gap, ("prefix_share", "hit_rate_share"))
@@ -122,7 +122,7 @@ def _add_idle(evidence: dict[str, Evidence]) -> None:
         (value / target, f"unloaded_{latency}_s")
         for latency in LATENCIES
         if (value := number(evidence, f"unloaded_{latency}_s")) is not None
-        and (target := number(evidence, f"{latency}_slo_s")) is not None
+        and (target := number(evidence, f"{latency}_slo_s"))
     ]
     if parts and number(evidence, "unloaded_target_ratio") is None:
         worst, source = max(parts)

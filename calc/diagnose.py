@@ -56,6 +56,26 @@ SIGNS: Mapping[Layer, tuple[str, ...]] = {
 }
 """Conditions that speak for a layer, the most telling first."""
 
+CALM_SIGNS: Mapping[Layer, tuple[tuple[str, Verdict], ...]] = {
+    Layer.CACHE: (
+        ("calm.nothing-waits", Verdict.MET),
+        ("memory.cache-fills", Verdict.NOT_MET),
+        ("schedule.preemption-thrash", Verdict.NOT_MET),
+        ("cache.hits-missing", Verdict.NOT_MET),
+    ),
+    Layer.RESOURCE: (
+        ("memory.weights-share", Verdict.NOT_MET),
+        ("memory.does-not-fit", Verdict.NOT_MET),
+        ("schedule.host-bound", Verdict.NOT_MET),
+    ),
+    Layer.SERVICE: (
+        ("calm.slo-with-headroom", Verdict.MET),
+        ("calm.nothing-waits", Verdict.MET),
+        ("memory.load-above-capacity", Verdict.NOT_MET),
+    ),
+}
+"""Verdicts that speak for a calm layer, the most telling first."""
+
 CAUSES = (
     "memory.does-not-fit",
     "memory.gap-is-workspace",
@@ -107,18 +127,13 @@ def diagnose(findings: tuple[Finding, ...], evidence: Mapping[str, Evidence], st
     return Diagnosis(diagnosis="unknown", bottleneck=bound or "unknown", layers=layers)
 
 
-def _gaps(finding: Finding) -> int:
-    return sum(evidence.value is None for evidence in finding.evidence)
-
-
 def _state(layer: Layer, verdicts: Mapping[str, Finding]) -> LayerState:
     found = [verdicts[code] for code in SIGNS[layer]]
     strained = [finding for finding in found if finding.verdict is Verdict.MET]
-    calm = sorted((finding for finding in found if finding.verdict is Verdict.NOT_MET), key=_gaps)
-    if layer is Layer.SERVICE:
-        slo = verdicts["calm.slo-with-headroom"]
-        strained += [slo] if slo.verdict is Verdict.NOT_MET else []
-        calm = [slo, *calm] if slo.verdict is Verdict.MET else calm
+    slo = verdicts["calm.slo-with-headroom"]
+    if layer is Layer.SERVICE and slo.verdict is Verdict.NOT_MET:
+        strained.append(slo)
+    calm = [verdicts[code] for code, verdict in CALM_SIGNS[layer] if verdicts[code].verdict is verdict]
     if strained:
         return LayerState(layer=layer, strain=Strain.STRAINED, statement=strained[0].statement)
     if calm:

@@ -76,6 +76,18 @@ LADDER: tuple[Step, ...] = (
     Step(outcome=OPTIMISE, all_of=("cache.hits-missing",), lever="stabilise-prompts"),
     Step(outcome=OPTIMISE, all_of=("cache.hit-improvable",), lever="prefix-cache"),
     Step(outcome=OPTIMISE, all_of=("cache.waste",), lever="block-size"),
+    Step(
+        outcome=OPTIMISE,
+        all_of=("cache.stable-prefixes", "cache.prefill-share"),
+        none_of=("memory.reuse-cannot-help", "guard.short-prompts"),
+        lever="prefix-cache",
+    ),
+    Step(
+        outcome=OPTIMISE,
+        all_of=("cache.stable-prefixes", "cache.ttft-matters"),
+        none_of=("memory.reuse-cannot-help", "guard.short-prompts"),
+        lever="prefix-cache",
+    ),
     Step(outcome=RE_ARCHITECT, all_of=("architecture.idle-misses-slo",), lever="shorter-prompts"),
     Step(outcome=TUNE, all_of=("schedule.itl-tail",), lever="chunked-prefill"),
     Step(outcome=TUNE, all_of=("schedule.batched-tokens-bind",), lever="raise-batched-tokens"),

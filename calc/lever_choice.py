@@ -114,11 +114,8 @@ def _load_flips(choice: Choice, what_ifs: tuple[WhatIf, ...], scenario: Scenario
     flips = []
     own = choice.lever or what_ifs[0]
     up = (own.limit_load or 0.0) * PLANNED_SHARE
-    if choice.with_headroom and choice.runner_up is not None and own.limit_load:
-        sentence = msg(
-            "Above {load}: {outcome}.", load=shown_load(scenario, up), outcome=OUTCOME_NAMES[choice.runner_up]
-        )
-        flips.append((up, sentence))
+    if choice.with_headroom and own.limit_load:
+        flips.append((up, _beyond(shown_load(scenario, up), choice.runner_up)))
     gentler = (Outcome.NO_CHANGE, *INTRUSION)[: (Outcome.NO_CHANGE, *INTRUSION).index(choice.outcome)]
     for outcome in gentler:
         limits = [row.limit_load for row in _of(what_ifs, outcome) if row.limit_load]
@@ -129,6 +126,12 @@ def _load_flips(choice: Choice, what_ifs: tuple[WhatIf, ...], scenario: Scenario
             )
             flips.append((down, sentence))
     return flips
+
+
+def _beyond(load: Message, outcome: Outcome | None) -> Message:
+    if outcome is None:
+        return msg("Above {load}: the headroom is used up, decide anew.", load=load)
+    return msg("Above {load}: {outcome}.", load=load, outcome=OUTCOME_NAMES[outcome])
 
 
 def _memory_flip(what_ifs: tuple[WhatIf, ...]) -> Message | None:

@@ -7,6 +7,9 @@ from calc.decision import Outcome
 from calc.messages import msg
 from calc.rules_memory import ONE
 
+SLO_METRICS = ("worst_target_ratio", "slo_attainment_share", "slo_percentile_share")
+"""What says whether the SLO is met."""
+
 
 def _none_carries(facts: Facts) -> Truth:
     tried, carrying = facts.number("levers_tried"), facts.number("levers_carrying")
@@ -150,7 +153,7 @@ CALM_RULES = (
         code="calm.slo-with-headroom",
         supports=Outcome.NO_CHANGE,
         title=msg("The SLO is met with headroom"),
-        metrics=("worst_target_ratio", "slo_attainment_share", "slo_percentile_share", "headroom_share", "rho"),
+        metrics=(*SLO_METRICS, "headroom_share", "rho"),
         limits=(("rho", "load_ratio"),),
         test=_carries,
         measure=msg("State targets, and find the highest load that meets them."),
@@ -159,7 +162,7 @@ CALM_RULES = (
         code="calm.nothing-waits",
         supports=Outcome.NO_CHANGE,
         title=msg("Nothing waits and the KV pool is half empty"),
-        metrics=("kv_usage_max_share", "waiting", "preempted_share", "rho"),
+        metrics=("kv_usage_max_share", "waiting", "preempted_share", "rho", *SLO_METRICS),
         limits=(
             ("kv_usage_max_share", "kv_idle_share"),
             ("preempted_share", "preempted_warn_share"),

@@ -25,7 +25,7 @@ def _hits_missing(facts: Facts) -> Truth:
     """A hit rate a scenario assumes says nothing about a cache; one that was measured does."""
     low = facts.below("hit_rate_share", "reuse_low_share") if facts.measured("hit_rate_share") else None
     repeats = unless_false(facts.at_least("prefix_share", "reuse_low_share"))
-    return both(low, repeats, unless_false(facts.flag("prompts_stable")))
+    return both(low, repeats, unless_false(facts.flag("prefix_caching")))
 
 
 def _ttft_tightest(facts: Facts) -> Truth:
@@ -97,7 +97,7 @@ CACHE_RULES = (
         code="cache.hits-missing",
         supports=Outcome.OPTIMISE_CACHE,
         title=msg("The cache is there and is not hit"),
-        metrics=("hit_rate_share", "prefix_share", "prompts_stable"),
+        metrics=("hit_rate_share", "prefix_share", "prefix_caching"),
         limits=(("hit_rate_share", "reuse_low_share"),),
         test=_hits_missing,
         measure=msg("Read the engine's prefix cache hits and queries over one busy window."),

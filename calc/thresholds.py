@@ -48,12 +48,6 @@ _ROWS: tuple[tuple[str, float, str, str], ...] = (
         "public alert: hit rate under 0.2 for 15 min",
     ),
     (
-        "reuse_high_share",
-        0.50,
-        "share",
-        "measured gains: 66.5 % hits halved TTFT P50 (qwen38-flash-next-spark#9), 87 % gave +41 % tokens/s (vllm#1983)",
-    ),
-    (
         "waste_share",
         0.20,
         "share",
@@ -71,7 +65,7 @@ _ROWS: tuple[tuple[str, float, str, str], ...] = (
         "gpu_holds_share",
         0.90,
         "share",
-        "LMCache#2334: at a hit rate of 0.99 the GPU's own cache held the prompts; the line is our own",
+        "LMCache#1109: at a hit rate of 0.99 the GPU's own cache held the prompts; the line is our own",
     ),
     # memory
     (

@@ -24,8 +24,8 @@ SEARCH_REQUESTS = 200
 IDLE_REQUESTS = 200
 """Requests simulated one after the other on an idle server."""
 SEARCH_STEPS = 2
-"""Halvings of the bracket around the highest load of a lever that meets the SLO now; one that does not is left at
-that. The lower end is reported: the headroom is a promise."""
+"""Halvings of the bracket (doublings while it is open) around the highest load of a lever that meets the SLO now; one
+that does not is left at that. The lower end is reported: the headroom is a promise."""
 FINE_SEARCH_STEPS = 5
 """The same for the scenario as it is, from which the number of replicas is worked out."""
 MOST_HITS_SHARE = 0.99
@@ -125,7 +125,7 @@ def _search(bench: _Bench, now: LatencyReport, steps: int) -> tuple[float | None
     if planned <= ceiling:
         report = bench.at(planned, SEARCH_REQUESTS)
         if is_fine(report):
-            return _bisect(bench, planned, 2 * planned if closed else ceiling, report, steps)
+            return _bisect(bench, planned, ceiling, report, steps)
     return _bisect(bench, load, min(planned, ceiling), now, steps)
 
 
@@ -133,7 +133,7 @@ def _bisect(
     bench: _Bench, low: float, high: float, best: LatencyReport | None, steps: int
 ) -> tuple[float, LatencyReport | None]:
     for _ in range(steps if high > low else 0):
-        middle = (low + high) / 2
+        middle = (low + high) / 2 if math.isfinite(high) else 2 * low
         report = bench.at(middle, SEARCH_REQUESTS)
         if is_fine(report):
             low, best = middle, report

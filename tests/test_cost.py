@@ -1,0 +1,90 @@
+"""Cost worked out by hand: GPUs × price over what they serve."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from calc.cost import cost_of
+from calc.evidence import Percentiles
+from calc.latency import LatencyReport
+from calc.scenario import Scenario
+from calc.workload import Prices
+from data.case import read_case
+
+
+def scenario(gpu_hour: float | None = 2.5, replicas: int = 4) -> Scenario:
+    case = {
+        "model": "meta-llama/Meta-Llama-3.1-8B-Instruct",
+        "gpu": "h100-sxm",
+        "tp": 2,
+        "replicas": replicas,
+        "workload": {
+            "prompt_tokens": {"distribution": "fixed", "value": 1000},
+            "output_tokens": {"distribution": "fixed", "value": 250},
+            "arrivals": {"kind": "poisson", "rate_per_s": 4},
+        },
+    }
+    return replace(read_case(case)[0], prices=Prices(gpu_hour=gpu_hour, currency="EUR"))
+
+
+def served(rate_per_s: float, *, max_rate_per_s: float = 8.0, attained: float | None = 0.8) -> LatencyReport:
+    nothing = Percentiles()
+    return LatencyReport(
+        ttft=nothing, itl=nothing, tpot=nothing, e2e=nothing, queue_s=0.0, prefill_s=0.0, decode_s=0.0, network_s=0.0,
+        request_rate_per_s=rate_per_s, offered_rate_per_s=rate_per_s, output_tokens_per_s=250 * rate_per_s,
+        concurrency=1.0, kv_usage_mean_share=0.1, kv_usage_max_share=0.1, preemptions=0, preempted_share=0.0,
+        bound="compute", saturated=False, max_rate_per_s=max_rate_per_s, slo_attainment_share=attained, requests=100,
+        mixed_step_share=0.0, prefill_compute_share=0.5, calibration="uncalibrated",
+    )  # fmt: skip
+
+
+def test_eight_gpus_at_two_and_a_half_serve_four_requests_a_second() -> None:
+    cost = cost_of(scenario(), served(4.0))
+    assert cost is not None
+    assert cost.reserved_per_hour == 20.0
+    assert cost.per_request == pytest.approx(20 / (4 * 3600))
+    assert cost.per_million_output_tokens == pytest.approx(20 / 3.6)
+    assert cost.per_million_tokens == pytest.approx(20 / 18)
+    assert cost.per_slo_request == pytest.approx(20 / (4 * 3600) / 0.8)
+    assert cost.currency == "EUR"
+
+
+def test_half_the_reservation_works_at_half_the_highest_rate() -> None:
+    cost = cost_of(scenario(), served(4.0))
+    assert cost is not None
+    assert cost.used_share == 0.5
+    assert cost.used_per_hour == 10.0
+    assert cost.per_million_output_tokens_at_full_load == pytest.approx(20 / 3.6 / 2)
+
+
+def test_without_a_price_there_is_no_cost() -> None:
+    assert cost_of(scenario(gpu_hour=None), served(4.0)) is None
+
+
+def test_a_free_gpu_costs_nothing() -> None:
+    cost = cost_of(scenario(gpu_hour=0.0), served(4.0))
+    assert cost is not None
+    assert cost.per_request == 0.0
+
+
+def test_without_a_load_only_the_reservation_is_known() -> None:
+    cost = cost_of(scenario())
+    assert cost is not None
+    assert cost.reserved_per_hour == 20.0
+    assert (cost.per_request, cost.per_million_tokens, cost.used_share) == (None, None, None)
+
+
+@pytest.mark.parametrize("attained", [None, 0.0])
+def test_no_request_within_the_targets_has_no_price(attained: float | None) -> None:
+    cost = cost_of(scenario(), served(4.0, attained=attained))
+    assert cost is not None
+    assert cost.per_slo_request is None
+
+
+def test_twice_the_replicas_at_the_same_load_cost_twice_as_much_a_request() -> None:
+    one, two = cost_of(scenario(replicas=4), served(4.0)), cost_of(scenario(replicas=8), served(4.0))
+    assert one is not None
+    assert two is not None
+    assert two.per_request == pytest.approx(2 * (one.per_request or 0))
