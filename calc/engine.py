@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 WIDE_BLOCK_TOKENS = 64
 """Block of sparse MLA caches, and of FP8 caches of MLA and other heads from 512 wide, on Hopper (vLLM 0.32)."""
 WIDE_HEAD_DIM = 512
+LARGE_MEMORY_BYTES = 70 * GIB
+"""From here on vLLM takes its large batch defaults, A100 excepted (``engine/arg_utils.py``)."""
+FALLBACK_BATCH = (2048, 256)
+"""vLLM's values below 70 GiB, for rows that list no class of their own."""
+RESERVE_BASE_BYTES = 512 * MIB
+"""What newer SGLang keeps free: a base, per chunk token, per rank, and a floor on large GPUs (``memory_hook.py``)."""
+RESERVE_PER_TOKEN_BYTES = 3 * MIB // 2
+RESERVE_MIN_TOKENS = 2048
+RESERVE_PER_RANK_BYTES = GIB // 8
+RESERVE_LARGE_GPU_BYTES = 60 * GIB
+RESERVE_LARGE_BYTES = 10 * GIB
+MIN_FRACTION = 0.1
+"""Below this a GPU is too small for the engine's own reserve."""
 
 
 class FractionOf(StrEnum):
@@ -65,6 +78,8 @@ class Engine:
     async_scheduling: bool
     source: str
     checked_on: str
+    chunks_beyond_tokens: int | None = None
+    """Chunked prefill switches itself on for models longer than this, though it is off by default (vLLM before 0.8)."""
     hybrid_kv: bool = True
     """Local-attention layers keep only their window; False = every layer keeps every token."""
     fraction_from_memory: bool = False
@@ -92,10 +107,6 @@ class Settings:
     """Tokens of local-attention layers the scheduler may hold beyond the window: batch budget × steps in flight."""
 
 
-LARGE_MEMORY_BYTES = 70 * GIB
-"""From here on vLLM takes its large batch defaults, A100 excepted (``engine/arg_utils.py``)."""
-
-
 def _is_named(gpu: Gpu, *names: str) -> bool:
     return any(name in f"{gpu.id} {gpu.name}".lower() for name in names)
 
@@ -116,16 +127,13 @@ def batch_defaults(engine: Engine, gpu: Gpu) -> tuple[int, int]:
     return FALLBACK_BATCH
 
 
-FALLBACK_BATCH = (2048, 256)
-"""vLLM's values below 70 GiB, for rows that list no class of their own."""
-
-
 def resolve(deployment: Deployment) -> Settings:
     """Fill in what the user left open; the model's own length and cache dtype, the engine version's defaults."""
     engine, model = deployment.engine, deployment.model
     kv_dtype = model.kv_dtype if is_auto(deployment.kv_dtype) else kv_code(str(deployment.kv_dtype))
     length = deployment.max_model_len_tokens or model.max_position_tokens
-    chunked = _given(deployment.chunked_prefill, engine.chunked_prefill)
+    is_long = engine.chunks_beyond_tokens is not None and length > engine.chunks_beyond_tokens
+    chunked = _given(deployment.chunked_prefill, engine.chunked_prefill or is_long)
     batched, seqs = _batch(deployment, length, chunked)
     steps = deployment.pp + 1 if engine.async_scheduling else deployment.pp
     return Settings(
@@ -147,8 +155,9 @@ def resolve(deployment: Deployment) -> Settings:
 def _batch(deployment: Deployment, length: int, chunked: bool) -> tuple[int, int]:
     """Token budget and sequence limit. Without chunked prefill a whole prompt must fit the budget."""
     batched, seqs = batch_defaults(deployment.engine, deployment.gpu)
-    if batched == 0 or (deployment.engine.chunked_prefill and not chunked):
-        batched = max(length, batched, FALLBACK_BATCH[0])
+    if not chunked and (batched == 0 or deployment.engine.chunked_prefill):
+        batched = max(length, batched)
+    batched = max(batched, FALLBACK_BATCH[0])
     batched = deployment.max_num_batched_tokens or batched
     return batched, deployment.max_num_seqs or min(seqs, batched)
 
@@ -167,16 +176,6 @@ def default_fraction(deployment: Deployment, chunk_tokens: int) -> float:
     if total > RESERVE_LARGE_GPU_BYTES:
         reserve = max(reserve, RESERVE_LARGE_BYTES)
     return max(MIN_FRACTION, 1 - reserve / total)
-
-
-RESERVE_BASE_BYTES = 512 * MIB
-RESERVE_PER_TOKEN_BYTES = 3 * MIB // 2
-RESERVE_MIN_TOKENS = 2048
-RESERVE_PER_RANK_BYTES = GIB // 8
-RESERVE_LARGE_GPU_BYTES = 60 * GIB
-RESERVE_LARGE_BYTES = 10 * GIB
-MIN_FRACTION = 0.1
-"""Below this a GPU is too small for the engine's own reserve."""
 
 
 def _given(asked: bool | None, default: bool) -> bool:

@@ -182,8 +182,12 @@ class KvFormula:
     """D; for MLA the latent and RoPE part together."""
     bytes_per_element: float
     bytes_per_token: int
-    """Of all layers; smaller than the product where index keys or scales are not in it, see the groups."""
-    text: Message
+    """Of all layers. Where layers differ, or keep scales or index keys, it is not the plain product."""
+
+    @property
+    def text(self) -> Message:
+        """The formula with its numbers put in."""
+        return _formula_text(self)
 
 
 def kv_formula_parts(deployment: Deployment) -> KvFormula:
@@ -191,33 +195,40 @@ def kv_formula_parts(deployment: Deployment) -> KvFormula:
     model, settings = deployment.model, resolve(deployment)
     group = model.groups[0]
     is_mla = group.kind is LayerKind.MLA
-    per_token = kv_bytes_per_token(model, settings.kv_dtype, deployment.tp)
-    heads = 1 if is_mla else heads_per_gpu(group.kv_heads, deployment.tp)
-    numbers = {
-        "layers": len(model.layer_order),
-        "heads": heads,
-        "dim": group.head_dim,
-        "element": settings.kv_bytes_per_element,
-        "total": per_token,
-    }
-    if is_mla:
-        text = msg(
-            "L · (R + P) · B = {layers} · {dim} · {element:g} = {total:count} bytes per token and GPU", **numbers
-        )
-    else:
-        text = msg(
-            "2 · L · H_kv · D · B = 2 · {layers} · {heads} · {dim} · {element:g} "
-            "= {total:count} bytes per token and GPU",
-            **numbers,
-        )
     return KvFormula(
         is_mla=is_mla,
         layers=len(model.layer_order),
-        kv_heads=heads,
+        kv_heads=1 if is_mla else heads_per_gpu(group.kv_heads, deployment.tp),
         head_dim=group.head_dim,
         bytes_per_element=settings.kv_bytes_per_element,
-        bytes_per_token=per_token,
-        text=text,
+        bytes_per_token=kv_bytes_per_token(model, settings.kv_dtype, deployment.tp),
+    )
+
+
+def _formula_text(parts: KvFormula) -> Message:
+    sides = 1 if parts.is_mla else 2
+    product = sides * parts.layers * parts.kv_heads * parts.head_dim * parts.bytes_per_element
+    numbers = {
+        "layers": parts.layers,
+        "heads": parts.kv_heads,
+        "dim": parts.head_dim,
+        "element": parts.bytes_per_element,
+        "total": parts.bytes_per_token,
+    }
+    if round(product) != parts.bytes_per_token:
+        each = parts.bytes_per_token / parts.layers
+        return msg(
+            "L · bytes per layer = {layers} · {each:.0f} = {total:count} bytes per token and GPU (mean of the layers)",
+            each=each,
+            **numbers,
+        )
+    if parts.is_mla:
+        return msg(
+            "L · (R + P) · B = {layers} · {dim} · {element:g} = {total:count} bytes per token and GPU", **numbers
+        )
+    return msg(
+        "2 · L · H_kv · D · B = 2 · {layers} · {heads} · {dim} · {element:g} = {total:count} bytes per token and GPU",
+        **numbers,
     )
 
 

@@ -85,6 +85,7 @@ def test_the_formula_shows_the_users_numbers() -> None:
     assert str(kv_formula(deployment("meta-llama/Llama-2-7b-hf"))).startswith(
         "2 · L · H_kv · D · B = 2 · 32 · 32 · 128 · 2"
     )
+    assert "61 · 788 = 48,068" in str(kv_formula(deployment("deepseek-ai/DeepSeek-V3.2", tp=8, kv_dtype="fp8")))
     mla = kv_formula_parts(deployment("deepseek-ai/DeepSeek-V3", tp=8))
     assert mla.is_mla
     assert mla.layers * mla.head_dim * mla.bytes_per_element == mla.bytes_per_token
@@ -221,6 +222,7 @@ def test_settings_left_open_come_from_the_engine_version_and_the_gpu() -> None:
     assert resolve(deployment("deepseek-ai/DeepSeek-V3", tp=8, kv_dtype="fp8")).block_size_tokens == 64
     whole = resolve(deployment(version="0.6.0", max_model_len_tokens=32768))
     assert whole.max_num_batched_tokens == 32768
+    assert resolve(deployment(version="0.6.0")).max_num_batched_tokens == 2048
 
 
 def test_sglang_derives_its_fraction_from_the_gpu() -> None:
