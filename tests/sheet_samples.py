@@ -132,6 +132,7 @@ def latency(scale: float = 1.0, *, saturated: bool = False) -> LatencyReport:
         mixed_step_share=0.18,
         prefill_compute_share=0.44,
         calibration="uncalibrated",
+        slo_met=not saturated and scale <= 1.05,
     )
 
 

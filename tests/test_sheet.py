@@ -14,11 +14,16 @@ import sheet_samples as samples
 from pypdf import PdfReader
 
 from calc import MODEL_VERSION
+from calc.decide import scenario_decision
 from calc.errors import UnreadableFile
 from calc.evidence import Evidence, Provenance
+from calc.latency import predict, sweep
+from calc.memory import estimate_memory
 from calc.messages import msg
 from calc.units import GIB
-from calc.workload import Closed
+from calc.workload import Closed, Slo
+from data import catalogue
+from data.case import example_case, read_case
 from ui.sheet import (
     Filing,
     Review,
@@ -222,6 +227,35 @@ def test_percentiles_of_a_saturated_load_are_not_printed() -> None:
     assert "=" not in page.load.caption
 
 
+def test_what_cannot_be_served_has_no_memory_peak_either() -> None:
+    review = build_review(
+        samples.scenario(), samples.memory(demand_gib=700.0), samples.latency(9.0, saturated=True), samples.decision()
+    )
+    page = compose(review, "en")
+    assert page.options.rows[0].cells[2:5] == ("unstable", "unstable", "unstable")
+    assert "700" not in render_markdown(review, "en")
+
+
+def test_a_deployment_that_does_not_fit_gives_a_sheet_that_says_by_how_much() -> None:
+    memory = replace(samples.memory(), fits=False, over_bytes=round(43.4 * GIB), kv_pool_bytes=0, kv_demand_bytes=0)
+    review = build_review(samples.scenario(), memory, None, samples.decision())
+    page = compose(review, "en")
+    assert "43.4 GiB" in page.boundaries.items[0]
+    assert {cell for row in page.latency.rows for cell in row.cells[1:4]} == {"does not fit"}
+    assert page.options.rows[0].tone == "missed"
+    pdf_pages(render_pdf(review, "en"))
+
+
+def test_without_targets_nothing_is_met_or_missed() -> None:
+    free = replace(samples.scenario(), slo=Slo())
+    latency = replace(samples.latency(), slo_met=None, slo_attainment_share=None)
+    review = build_review(free, samples.memory(), latency, samples.decision(), sweep=samples.sweep())
+    page = compose(review, "en")
+    assert {row.tone for row in page.latency.rows} == {""}
+    assert page.options.rows[0].cells[-1] == "–"
+    assert "no target is set" in render_markdown(review, "en")
+
+
 def test_no_load_within_the_slo_is_said_in_words() -> None:
     never = samples.review(sweep=replace(samples.sweep(), knee_load=None))
     (row,) = [row for row in never.numbers if row.key == "knee"]
@@ -346,14 +380,14 @@ def test_boundaries_carry_the_numbers_of_this_deployment() -> None:
 def test_a_closed_loop_speaks_of_users_and_concurrency() -> None:
     scenario = samples.scenario()
     closed = replace(scenario, workload=replace(scenario.workload, arrivals=Closed(concurrency=64)))
-    sweep = replace(
+    rising = replace(
         samples.sweep(),
         axis="concurrency",
         loads=(8.0, 16.0, 32.0, 64.0, 96.0, 128.0, 256.0),
         operating_load=64.0,
         knee_load=70.0,
     )
-    review = build_review(closed, samples.memory(), samples.latency(), samples.decision(), sweep=sweep)
+    review = build_review(closed, samples.memory(), samples.latency(), samples.decision(), sweep=rising)
     markdown = render_markdown(review, "en")
     assert "64 users who wait for each answer" in markdown
     assert "Above 70 concurrent requests" in markdown
@@ -495,3 +529,19 @@ def test_axis_ticks_are_round_rising_and_inside(top: float) -> None:
 def test_pictures_carry_hostile_text_escaped() -> None:
     svg = load_svg(replace(samples.review().curve, slo_percentile="<b>&P95"))
     assert "&lt;b&gt;&amp;P95" in svg
+
+
+# The real calculation
+
+
+def test_the_worked_example_fits_one_page_uncut(language: str) -> None:
+    scenario, _ = read_case(example_case())
+    latency = predict(scenario, requests=300)
+    memory = estimate_memory(scenario.deployment, scenario.workload, latency.concurrency)
+    decision = scenario_decision(scenario, tuple(catalogue.gpus().values()), requests=300)
+    review = build_review(scenario, memory, latency, decision, sweep=sweep(scenario, points=5, requests=300))
+    assert review_from_json(review_to_json(review)) == review
+    (text,) = pdf_pages(render_pdf(review, language))
+    page = compose(review, language)
+    assert words(page.verdict) in words(text)
+    assert all(words(step.cells[0]) in words(text) for step in page.steps.rows)

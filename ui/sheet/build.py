@@ -65,7 +65,7 @@ def build_review(
         numbers=numbers.number_rows(scenario, memory, latency, sweep, comparable, known, cost_per_million_tokens),
         options=_options(scenario, memory, latency, decision, cost_per_million_tokens),
         chosen_lever=decision.first_lever,
-        memory=_bar(memory),
+        memory=_bar(memory, latency),
         curve=_curve(scenario, latency, sweep),
         saturated=latency is not None and latency.saturated,
         split_s=None if latency is None else (latency.queue_s, latency.prefill_s, latency.decode_s, latency.network_s),
@@ -138,13 +138,12 @@ def _option(
     latency: LatencyReport | None,
     unit_cost: float | None,
 ) -> Option:
-    peak_bytes = None if memory is None else memory.weights_bytes + memory.runtime_bytes + memory.kv_demand_bytes
     return Option(
         lever=lever,
         title=title,
         hit_share=figure(numbers.hit_share(scenario), "share", Provenance.DECLARED),
-        memory_peak=figure(peak_bytes, "bytes", Provenance.ESTIMATED),
-        memory_fits=None if memory is None else memory.fits and memory.kv_demand_bytes <= memory.kv_pool_bytes,
+        memory_peak=figure(_peak(memory, latency), "bytes", Provenance.ESTIMATED),
+        memory_fits=numbers.holds(memory, latency),
         ttft_p99=_p99(None if latency is None else latency.ttft, "ms"),
         e2e_p99=_p99(None if latency is None else latency.e2e, "s"),
         unit_cost=figure(unit_cost, scenario.prices.currency, Provenance.ESTIMATED),
@@ -153,21 +152,31 @@ def _option(
     )
 
 
+def _peak(memory: MemoryReport | None, latency: LatencyReport | None) -> int | None:
+    """Weights, runtime and KV demand of one GPU; without a steady load, what must fit before any request."""
+    if memory is None:
+        return None
+    return memory.weights_bytes + memory.runtime_bytes + (numbers.demand_bytes(memory, latency) or 0)
+
+
 def _p99(latency: Percentiles | None, unit: str) -> Figure:
     return figure(None if latency is None else latency.p99_s, unit, Provenance.SIMULATED, percentile="P99")
 
 
-def _bar(memory: MemoryReport) -> MemoryBar:
+def _bar(memory: MemoryReport, latency: LatencyReport | None) -> MemoryBar:
     inside_bytes = memory.runtime_in_budget_bytes
+    demand_bytes = numbers.demand_bytes(memory, latency)
+    if demand_bytes is None:
+        demand_bytes = 0 if latency is None else round(latency.kv_usage_max_share * memory.kv_pool_bytes)
     return MemoryBar(
         total_bytes=memory.total_bytes,
         budget_bytes=memory.budget_bytes,
         weights_bytes=memory.weights_bytes,
         runtime_bytes=inside_bytes,
-        demand_bytes=memory.kv_demand_bytes,
+        demand_bytes=demand_bytes,
         pool_bytes=memory.kv_pool_bytes,
         outside_bytes=max(memory.runtime_bytes - inside_bytes, 0),
-        over_bytes=max(memory.weights_bytes + inside_bytes + memory.kv_demand_bytes - memory.budget_bytes, 0),
+        over_bytes=max(memory.weights_bytes + inside_bytes + demand_bytes - memory.budget_bytes, 0),
     )
 
 
@@ -175,7 +184,7 @@ def _curve(scenario: Scenario, latency: LatencyReport | None, sweep: LoadSweep |
     if latency is None or sweep is None or not sweep.reports:
         return None
     metric, slo_s = numbers.tightest_target(scenario.slo, latency)
-    series = [_series(report, metric) for report in sweep.reports]
+    series = [Percentiles() if report.saturated else _series(report, metric) for report in sweep.reports]
     return LoadCurve(
         metric=metric,
         axis=sweep.axis,
@@ -183,11 +192,11 @@ def _curve(scenario: Scenario, latency: LatencyReport | None, sweep: LoadSweep |
         p50_s=tuple(_finite(one.p50_s) for one in series),
         p95_s=tuple(_finite(one.p95_s) for one in series),
         p99_s=tuple(_finite(one.p99_s) for one in series),
-        saturated=tuple(report.saturated for report in sweep.reports),
         slo_s=slo_s,
         slo_percentile=numbers.percentile_name(scenario.slo.percentile_share),
         operating_load=sweep.operating_load,
         knee_load=sweep.knee_load,
+        limit_load=sweep.max_rate_per_s if sweep.axis == "rate" else None,
     )
 
 

@@ -69,6 +69,21 @@ def meets_slo(slo: Slo, memory: MemoryReport | None, latency: LatencyReport | No
     return None if latency is None else latency.slo_met
 
 
+def demand_bytes(memory: MemoryReport | None, latency: LatencyReport | None) -> int | None:
+    """KV demand of one GPU at the planned load; ``None`` where no load is served or the queue grows without end."""
+    if memory is None or latency is None or latency.saturated or not memory.fits:
+        return None
+    return memory.kv_demand_bytes
+
+
+def holds(memory: MemoryReport | None, latency: LatencyReport | None) -> bool | None:
+    """Whether weights, runtime and the KV demand of the load fit; ``None`` without a memory report."""
+    if memory is None:
+        return None
+    demanded = demand_bytes(memory, latency)
+    return demanded is not None and demanded <= memory.kv_pool_bytes
+
+
 def hit_share(scenario: Scenario) -> float:
     """Share of prompt tokens found: nothing is found where prefix caching is off."""
     return scenario.workload.prefix_hit_share if resolve(scenario.deployment).prefix_caching else 0.0
@@ -94,7 +109,7 @@ def number_rows(
 ) -> tuple[NumberRow, ...]:
     """Memory first, then latency, load, cache and cost."""
     return (
-        *_memory_rows(scenario, memory),
+        *_memory_rows(scenario, memory, latency),
         *_latency_rows(scenario.slo, memory, latency, runs),
         *_load_rows(scenario.slo, latency, sweep),
         *_cache_rows(scenario, latency, evidence),
@@ -106,7 +121,7 @@ def number_rows(
     )
 
 
-def _memory_rows(scenario: Scenario, memory: MemoryReport) -> Iterator[NumberRow]:
+def _memory_rows(scenario: Scenario, memory: MemoryReport, latency: LatencyReport | None) -> Iterator[NumberRow]:
     known = Provenance.DECLARED if memory.weights_declared else Provenance.ESTIMATED
     given = scenario.deployment.kv_pool_bytes_per_gpu is not None or scenario.deployment.kv_tokens is not None
     pool = Provenance.DECLARED if given else Provenance.ESTIMATED
@@ -133,9 +148,10 @@ def _memory_rows(scenario: Scenario, memory: MemoryReport) -> Iterator[NumberRow
     yield NumberRow(
         key="kv_demand",
         label=msg("KV demand, per GPU"),
-        figures=(figure(memory.kv_demand_bytes, "bytes", Provenance.SIMULATED),),
+        figures=(figure(demand_bytes(memory, latency), "bytes", Provenance.SIMULATED),),
         target=figure(memory.kv_pool_bytes, "bytes", pool),
-        passes=memory.fits and memory.kv_demand_bytes <= memory.kv_pool_bytes,
+        passes=holds(memory, latency),
+        instead=_instead(memory, latency),
     )
     yield NumberRow(
         key="max_concurrency",
@@ -200,15 +216,17 @@ def _load_rows(slo: Slo, latency: LatencyReport | None, sweep: LoadSweep | None)
     knee = None if sweep is None else sweep.knee_load
     unit = "requests/s" if sweep is None or sweep.axis == "rate" else "count"
     planned = None if sweep is None else sweep.operating_load
-    never = sweep is not None and knee is None and any(target for *_, target in _targets(slo, latency))
+    promised = any(target for *_, target in _targets(slo, latency))
+    never = promised and sweep is not None and knee is None
+    instead = msg("none of those simulated") if never else None if promised else msg("no target is set")
     yield NumberRow(
         key="knee",
         label=msg("Highest load within SLO"),
         figures=(figure(knee, unit, Provenance.SIMULATED),),
-        target=figure(planned, unit, Provenance.DECLARED) if planned is not None else None,
+        target=figure(planned, unit, Provenance.DECLARED) if promised and planned is not None else None,
         at_least=True,
         passes=False if never else None if knee is None or planned is None else knee >= planned,
-        instead=msg("none of those simulated") if never else None,
+        instead=instead,
     )
     yield NumberRow(
         key="attainment",

@@ -110,7 +110,7 @@ class Option:
     title: Message
     hit_share: Figure
     memory_peak: Figure
-    """Weights, runtime and KV demand of one GPU."""
+    """Weights, runtime and KV demand of one GPU; without the demand where there is no steady one."""
     memory_fits: bool | None
     ttft_p99: Figure
     e2e_p99: Figure
@@ -186,7 +186,7 @@ class MemoryBar:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadCurve:
-    """One latency over rising load. ``None`` in a series = not measured at that load."""
+    """One latency over rising load. ``None`` in a series = no steady value at that load."""
 
     metric: str
     """``TTFT``, ``ITL`` or ``E2E``: the one with the tightest target."""
@@ -196,11 +196,12 @@ class LoadCurve:
     p50_s: tuple[float | None, ...]
     p95_s: tuple[float | None, ...]
     p99_s: tuple[float | None, ...]
-    saturated: tuple[bool, ...]
     slo_s: float | None
     slo_percentile: str
     operating_load: float
     knee_load: float | None
+    limit_load: float | None
+    """Beyond it queues grow without end."""
 
 
 @dataclass(frozen=True, kw_only=True)

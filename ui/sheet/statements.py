@@ -108,10 +108,10 @@ def _boundaries(
         "Requests longer than {longest:tok} (prompt and output) are refused by the engine",
         longest=memory.max_model_len_tokens,
     )
-    if memory.kv_per_request_bytes:
+    most = memory.kv_pool_bytes // max(memory.kv_per_request_bytes, 1)
+    if memory.fits and most:
         yield msg(
-            "More than {most:count} requests of mean length in flight on one replica do not fit the KV pool",
-            most=memory.kv_pool_bytes // memory.kv_per_request_bytes,
+            "More than {most:count} requests of mean length in flight on one replica do not fit the KV pool", most=most
         )
     if scenario.workload.prefix_hit_share > 0:
         yield msg(

@@ -209,6 +209,10 @@ def _axes(curve: LoadCurve, frame: _Frame) -> Iterator[str]:
 
 
 def _load_lines(curve: LoadCurve, frame: _Frame) -> Iterator[str]:
+    if curve.limit_load is not None and curve.limit_load < frame.x_max:
+        limit = frame.x(curve.limit_load)
+        yield _rect(limit, frame.top, frame.right - limit, frame.bottom - frame.top, GREY_PALE)
+        yield _line(limit, frame.top, limit, frame.bottom, GREY, 1.0, "1.5 2")
     if curve.slo_s is not None:
         y = frame.y(curve.slo_s)
         yield _rect(frame.left, frame.top, frame.right - frame.left, y - frame.top, MISSED)
@@ -235,6 +239,10 @@ def _load_labels(curve: LoadCurve, frame: _Frame) -> Iterator[str]:
         anchor="end" if before else "start",
         bold=True,
     )
+    if curve.limit_load is not None and curve.limit_load < frame.x_max:
+        yield _text(
+            frame.right - 2, frame.bottom - 4, t("unstable from {load:.3g}", load=curve.limit_load), anchor="end"
+        )
     if curve.knee_load is not None:
         words = t("▲ SLO holds up to {load:.3g}", load=curve.knee_load)
         yield _text(frame.left, frame.bottom + 21, words, fill=NAVY, bold=True)

@@ -195,6 +195,8 @@ def _option(option: Option, *, strong: bool) -> Row:
 
 
 def _peak(option: Option) -> str:
+    if option.unstable:
+        return t("unstable")
     peak = figure_text(option.memory_peak)
     return peak if option.memory_fits is not False else t("{peak}, does not fit", peak=peak)
 
