@@ -161,7 +161,8 @@ def _review(content: bytes | None) -> Review:
 
 
 def _review_of(case: Any) -> Review:
-    from calc import cost, decide, latency, memory
+    from calc import cost, latency, memory
+    from calc.decide import scenario_decision
     from data import catalogue
     from data.case import read_case
     from ui.sheet import build_review
@@ -174,7 +175,7 @@ def _review_of(case: Any) -> Review:
         scenario,
         memory.estimate_memory(deployment, workload, load.concurrency / deployment.replicas),
         load,
-        decide.scenario_decision(scenario, tuple(catalogue.gpus().values())),
+        scenario_decision(scenario, tuple(catalogue.gpus().values())),
         sweep=latency.sweep(scenario),
         cost_per_million_tokens=prices.per_million_output_tokens if prices else None,
         case=case,

@@ -55,7 +55,8 @@ def predict(case: Any) -> dict[str, Any]:
 
 def decide(case: Any) -> dict[str, Any]:
     """The decision on ``evidence``, on a ``scenario``, or on a scenario whose figures the evidence overrides."""
-    from calc import decide as calc_decide
+    from calc.decide import decide as decide_on_evidence
+    from calc.decide import scenario_decision
     from data import catalogue
 
     fields = Fields(case)
@@ -65,11 +66,11 @@ def decide(case: Any) -> dict[str, Any]:
     notes += fields.unknown()
     if asked is not None:
         scenario, scenario_notes = read_case(asked)
-        decision = calc_decide.scenario_decision(scenario, tuple(catalogue.gpus().values()), measured=evidence)
+        decision = scenario_decision(scenario, tuple(catalogue.gpus().values()), measured=evidence)
         return decision_answer(decision, notes + scenario_notes)
     if not evidence:
         raise InputError(msg("Neither evidence nor a scenario was given: add at least one."))
-    return decision_answer(calc_decide.decide(evidence), notes)
+    return decision_answer(decide_on_evidence(evidence), notes)
 
 
 def _content(path: Path) -> bytes:
