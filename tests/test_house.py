@@ -18,7 +18,7 @@ CODE = sorted([*ROOT.glob("*.py"), *(path for room in (*ROOMS, "tests") for path
 PRODUCT = [path for path in CODE if "tests" not in path.parts]
 LOCKS = ("requirements.txt", "requirements-dev.txt")
 PINNED = re.compile(r"^([a-z0-9][a-z0-9._-]*)==[0-9][A-Za-z0-9.+!]*( ;.*)?$")
-OUR_OWN = {*ROOMS, "app", "cli", "conftest"}
+OUR_OWN = {*ROOMS, "app", "cli", *(path.stem for path in (ROOT / "tests").glob("*.py"))}
 DISTRIBUTION = {
     "pynvml": "nvidia-ml-py",
     "fontTools": "fonttools",
@@ -161,7 +161,11 @@ TEXTS = [
 
 def test_no_text_names_a_path_of_one_machine() -> None:
     machine = re.compile(r"(?<![\w.])/(?:work|home|root|Users|opt|tmp)/")
-    named = [_name(path) for path in TEXTS if path.name != "test_house.py" and machine.search(path.read_text("utf-8"))]
+    named = [
+        _name(path)
+        for path in TEXTS
+        if path.name != "test_house.py" and machine.search(path.read_text("utf-8", "replace"))
+    ]
     assert not named
 
 
