@@ -37,11 +37,13 @@ groups = [(one, rows) for one, rows in groups if rows]
 tabs = st.tabs([f"{t(OUTCOMES[one])} · {about_decision.tally(rows)}" for one, rows in groups])
 for tab, (one, rows) in zip(tabs, groups, strict=True):
     with tab:
-        parts.table(about_decision.findings(rows), key=f"decision_{one}")
+        parts.prose(about_decision.findings(rows))
 
 st.subheader(t("Second leg: each lever on your own load"), anchor=False)
 levers = about_decision.what_ifs(decision, asked.scenario.prices.currency, asked.scenario.slo.percentile_share)
 parts.table(levers, key="decision_levers")
+with st.expander(t("Condition and price of each lever"), icon=":material/rule:"):
+    parts.prose(about_decision.prices(decision))
 
 st.subheader(t("Risks"), anchor=False)
 for risk in decision.risks:

@@ -8,8 +8,7 @@ from ui.text import t
 
 parts.heading(t("Guide"), t("What the words mean, and how each number is made."))
 st.subheader(t("Three steps"), anchor=False)
-for step in guide.steps():
-    st.markdown(f"1. {step}")
+st.markdown("\n".join(f"1. {step}" for step in guide.steps()))
 
 st.subheader(t("Glossary"), anchor=False)
 wanted = st.text_input(t("Find a word"), key="guide_word", persist_state="session")
@@ -26,7 +25,7 @@ for claim, truth in guide.misconceptions():
         st.markdown(truth)
 
 st.subheader(t("How each number is made"), anchor=False)
-parts.table(guide.numbers(), key="guide_numbers", row_height=64)
+parts.prose(guide.numbers())
 st.subheader(t("Provenance of a number"), anchor=False)
-parts.table(guide.provenance(), key="guide_provenance")
+parts.prose(guide.provenance())
 st.caption(words.versions())

@@ -17,17 +17,18 @@ with right:
         t("A later one, for rates"), key="engine_later", type=["txt", "prom", "metrics"], max_upload_size=20
     )
 
+kind = "measured" if first or pasted else "sample"
 content = first.getvalue() if first else (pasted or "").encode() or resources.sample("sample-metrics.txt")
-if not first and not pasted:
+if kind == "sample":
     st.info(
         t("Shown is a made-up sample; paste the text of your engine's /metrics to see yours."),
         icon=":material/science:",
     )
 result, snapshot = engine_view.understand(content, later.getvalue() if later else None)
 
-parts.answer(engine_view.sentence(snapshot), engine_view.figures(snapshot), good=engine_view.healthy(snapshot))
+parts.answer(engine_view.sentence(snapshot), engine_view.figures(snapshot, kind), good=engine_view.calm(snapshot))
 st.subheader(t("Three layers"), anchor=False)
-parts.table(engine_view.rows(evidence(snapshot)), key="engine_rows")
+parts.table(engine_view.rows(evidence(snapshot), kind), key="engine_rows")
 for warning in result.warnings:
     st.warning(t(warning.text))
 parts.computed(

@@ -27,7 +27,7 @@ parts.chart(charts.hull([("", memory)], parts.tones()), about_memory.hull_alt(me
 left, right = st.columns(2, gap="large")
 with left:
     st.subheader(t("Four zones"), anchor=False)
-    parts.table(about_memory.zones(memory), key="memory_zones")
+    parts.prose(about_memory.zones(memory))
 with right:
     st.subheader(t("Sequences the pool holds"), anchor=False)
     points = about_memory.capacity(deployment, memory)

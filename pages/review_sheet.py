@@ -3,30 +3,21 @@
 import streamlit as st
 
 from ui import filing, parts, resources, state
-from ui.glossary import OUTCOMES
-from ui.sheet import STATUS_NAMES, render_html, review_hash
+from ui.sheet import render_html
 from ui.story import words
-from ui.story.words import Figure
 from ui.text import t
 
 asked = state.current()
 decision = resources.decision(asked)
 parts.heading(t("Review sheet"), words.describe(asked.scenario))
 
+top = st.container()
 chosen = filing.choose()
 with st.expander(t("Title, owners and what is real"), icon=":material/edit:", expanded=False):
     filed = filing.form()
 review = filing.draft(asked, filed) if chosen == filing.DRAFT else filing.opened(chosen)
-parts.answer(
-    t(review.verdict.headline),
-    [
-        Figure(label=t("Decision"), value=t(OUTCOMES[review.verdict.outcome]), provenance="estimated"),
-        Figure(label=t("Status"), value=t(STATUS_NAMES[review.status]), provenance="declared"),
-        Figure(label=t("Model version"), value=review.model_version, provenance="declared"),
-        Figure(label=t("Hash"), value=review_hash(review)[:12], provenance="declared"),
-    ],
-    good=None,
-)
+with top:
+    parts.answer(t(review.verdict.headline), filing.figures(review), good=None)
 spoken = filing.language()
 filing.downloads(review, spoken)
 if chosen == filing.DRAFT:

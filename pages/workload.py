@@ -32,7 +32,7 @@ with right:
     parts.chart(figure, about_workload.lengths_alt(workload.output_tokens), "workload_output")
 
 st.subheader(t("What matters for this business type"), anchor=False)
-parts.table(about_workload.presets(workload.business_type), key="workload_presets")
+parts.prose(about_workload.presets(workload.business_type))
 for question in about_workload.questions(workload.business_type):
     st.markdown(f"- {parts.escape(question)}")
 

@@ -12,6 +12,7 @@ from data.formats import read
 from data.records import MetricsSnapshot, ReadResult
 from data.sources.prometheus import difference
 from ui import format as show
+from ui.glossary import PROVENANCE
 from ui.story.words import Figure
 from ui.text import t
 
@@ -47,23 +48,23 @@ def sentence(snapshot: MetricsSnapshot) -> str:
     )
 
 
-def healthy(snapshot: MetricsSnapshot) -> bool | None:
-    """False when requests wait; None when the text does not say."""
-    return None if snapshot.requests_waiting is None else snapshot.requests_waiting == 0
+def calm(snapshot: MetricsSnapshot) -> bool | None:
+    """True when nothing waits; None when something does, or the text does not say."""
+    return True if snapshot.requests_waiting == 0 else None
 
 
-def figures(snapshot: MetricsSnapshot) -> list[Figure]:
+def figures(snapshot: MetricsSnapshot, kind: str) -> list[Figure]:
     """KV usage, hit share, TTFT and waiting."""
     ttft = snapshot.ttft.p95_s if snapshot.ttft else None
     return [
-        Figure(label=t("KV usage"), value=show.percent(snapshot.kv_usage_share), provenance="measured"),
-        Figure(label=t("Hit rate"), value=show.percent(snapshot.prefix_hit_share), provenance="measured"),
-        Figure(label="TTFT P95", value=show.ms(ttft), provenance="measured"),
-        Figure(label=t("Waiting"), value=show.count(snapshot.requests_waiting), provenance="measured"),
+        Figure(label=t("KV usage"), value=show.percent(snapshot.kv_usage_share), provenance=kind),
+        Figure(label=t("Hit rate"), value=show.percent(snapshot.prefix_hit_share), provenance=kind),
+        Figure(label="TTFT P95", value=show.ms(ttft), provenance=kind),
+        Figure(label=t("Waiting"), value=show.count(snapshot.requests_waiting), provenance=kind),
     ]
 
 
-def rows(evidence: Sequence[Evidence]) -> list[Mapping[str, str]]:
+def rows(evidence: Sequence[Evidence], kind: str) -> list[Mapping[str, str]]:
     """One row per metric the text holds, by layer."""
     known = {metric.name: metric for metric in METRICS.values()}
     found = sorted(evidence, key=lambda one: known[one.metric].layer.value if one.metric in known else "")
@@ -72,7 +73,7 @@ def rows(evidence: Sequence[Evidence]) -> list[Mapping[str, str]]:
             t("Layer"): t(known[one.metric].layer.value) if one.metric in known else "",
             t("Metric"): t(known[one.metric].meaning) if one.metric in known else one.metric,
             t("Value"): show.quantity(one.value, one.unit),
-            t("Provenance"): t(one.provenance.value),
+            t("Provenance"): t(PROVENANCE[kind]),
             t("Source"): one.source,
         }
         for one in found

@@ -12,6 +12,7 @@ import streamlit as st
 from calc import MODEL_VERSION
 from calc.cost import cost_of
 from ui import parts, resources, state, text
+from ui.glossary import OUTCOMES
 from ui.resources import Asked
 from ui.sheet import (
     Filing,
@@ -22,8 +23,11 @@ from ui.sheet import (
     render_markdown,
     render_pdf,
     review_from_json,
+    review_hash,
     review_to_json,
 )
+from ui.sheet.page import STATUS_NAMES
+from ui.story.words import Figure
 from ui.text import t
 
 DRAFT = "draft"
@@ -82,6 +86,16 @@ def draft(asked: Asked, filing: Filing) -> Review:
         filing=filing,
         case=state.canonical(asked),
     )
+
+
+def figures(review: Review) -> list[Figure]:
+    """Decision, status, and what names exactly these numbers."""
+    return [
+        Figure(label=t("Decision"), value=t(OUTCOMES[review.verdict.outcome]), provenance="estimated"),
+        Figure(label=t("Status"), value=t(STATUS_NAMES[review.status]), provenance="declared"),
+        Figure(label=t("Model version"), value=review.model_version, provenance="declared"),
+        Figure(label=t("Hash"), value=review_hash(review)[:12], provenance="declared"),
+    ]
 
 
 def choose() -> str:

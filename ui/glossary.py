@@ -92,7 +92,7 @@ FIELDS = _fields(
     ),
     Field(
         key="gpus",
-        label=msg("GPUs in all"),
+        label=msg("GPUs"),
         low=1,
         high=4096,
         step=1,
@@ -420,6 +420,7 @@ PROVENANCE: Mapping[str, Message] = {
     "simulated": msg("simulated"),
     "estimated": msg("estimated"),
     "declared": msg("declared"),
+    "sample": msg("made-up sample"),
     "missing": msg("missing"),
 }
 """How a figure came to be known; shown beside every number."""

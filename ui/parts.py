@@ -65,6 +65,12 @@ def table(rows: Sequence[Mapping[str, Any]], key: str, **options: Any) -> None:
     st.dataframe(list(rows), key=key, hide_index=True, width="stretch", **options)
 
 
+def prose(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Rows of sentences, every one shown in full."""
+    shown = [{name: escape(str(cell)) for name, cell in row.items()} for row in rows]
+    st.table(shown, hide_index=True, border="horizontal", width="stretch")
+
+
 def computed(lines: Iterable[str], sources: Iterable[str]) -> None:
     """How this is computed: formulas with the numbers put in, then where they come from."""
     with st.expander(t("How this is computed"), icon=":material/functions:"):

@@ -126,3 +126,15 @@ def axis_type(values: list[float]) -> str:
     """``log`` when the values span a hundredfold or more, else ``linear``."""
     positive = [value for value in values if value > 0]
     return "log" if positive and max(positive) / min(positive) >= WIDE_RANGE else "linear"
+
+
+def level(figure: go.Figure, y: float, text: str, colour: str, *, dash: str = "solid", left: bool = True) -> None:
+    """A named horizontal line; an annotation on a logarithmic axis is placed by the exponent, a line by the value."""
+    logarithmic = figure.layout.yaxis.type == "log"
+    figure.add_shape(
+        type="line", xref="x domain", x0=0, x1=1, y0=y, y1=y, line={"color": colour, "width": 3, "dash": dash}
+    )
+    figure.add_annotation(
+        x=0 if left else 1, xref="x domain", xanchor="left" if left else "right",
+        y=math.log10(y) if logarithmic else y, yanchor="bottom", text=text, showarrow=False, font={"color": colour},
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from calc.evidence import Percentiles
 from calc.latency import LatencyReport, LoadSweep
 from calc.units import MILLI, TERA
 from ui import format as show
-from ui.charts.frame import BAR_HEIGHT, HEIGHT, Tones, frame, scale_axis
+from ui.charts.frame import BAR_HEIGHT, HEIGHT, Tones, frame, level, scale_axis
 from ui.glossary import TERMS
 from ui.text import t
 
@@ -37,13 +37,13 @@ def load_curve(
         values = [getattr(stat, f"{name.lower()}_s") for stat in stats]
         drawn += [value / scale for value in values if value is not None]
         _percentile_line(figure, sweep.loads, values, name, metric, tones)
-    if target_s is not None:
-        _slo_line(figure, target_s / scale, tones)
     _marks(figure, sweep, tones)
     term = TERMS[metric]
     frame(figure, height=height, x_title=axis_title(sweep), y_title=f"{term.label} ({term.unit})")
-    scale_axis(figure, "y", drawn)
+    scale_axis(figure, "y", drawn + ([target_s / scale] if target_s else []))
     figure.update_xaxes(rangemode="tozero")
+    if target_s is not None:
+        level(figure, target_s / scale, t("SLO"), tones.line)
     return figure
 
 
@@ -60,16 +60,6 @@ def _percentile_line(
         marker={"size": 6},
         customdata=[shown(value) for value in values],
         hovertemplate=name + " %{customdata} @ %{x:,.3g}<extra></extra>",
-    )
-
-
-def _slo_line(figure: go.Figure, target: float, tones: Tones) -> None:
-    figure.add_hline(
-        y=target,
-        line={"color": tones.line, "width": 3},
-        annotation_text=t("SLO"),
-        annotation_position="top left",
-        annotation_font={"color": tones.line},
     )
 
 

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from calc.memory import MemoryReport
 from calc.units import GIB
 from ui import format as show
-from ui.charts.frame import BAR_HEIGHT, HEIGHT, Tones, frame, scale_axis
+from ui.charts.frame import BAR_HEIGHT, HEIGHT, Tones, frame, level, scale_axis
 from ui.text import t
 
 BAR = 0.55
@@ -109,13 +109,9 @@ def capacity_curve(points: Sequence[tuple[float, float]], concurrency: float, to
         line={"color": tones.water, "width": 3},
         hovertemplate="%{x:,.0f} " + t("tokens") + ": %{y:,.1f}<extra></extra>",
     )
-    figure.add_hline(
-        y=concurrency,
-        line={"color": tones.line, "width": 2, "dash": "dash"},
-        annotation_text=t("planned concurrency {number:count}", number=concurrency),
-        annotation_position="top right",
-    )
     frame(figure, height=HEIGHT, x_title=t("Length of every sequence (tokens)"), y_title=t("Sequences per replica"))
     scale_axis(figure, "x", lengths)
     scale_axis(figure, "y", [*sequences, concurrency])
+    label = t("planned concurrency {number:count}", number=concurrency)
+    level(figure, concurrency, label, tones.line, dash="dash", left=False)
     return figure

@@ -10,7 +10,8 @@ from ui.text import t
 
 POINTS = 99
 """Percentiles drawn: P1 to P99."""
-MARKS = (0.5, 0.95, 0.99)
+MARKS = {0.5: "bottom right", 0.95: "bottom center", 0.99: "bottom left"}
+"""Percentiles named on the curve, and on which side of it."""
 
 
 def length_curve(distribution: LengthDistribution, tones: Tones) -> go.Figure:
@@ -36,7 +37,7 @@ def length_curve(distribution: LengthDistribution, tones: Tones) -> go.Figure:
             mode="markers+text",
             marker={"color": tones.percentiles[name], "size": 10},
             text=[f"{name} {distribution.quantile(share):,.0f}"],
-            textposition="middle left" if share > MARKS[0] else "middle right",
+            textposition=MARKS[share],
             showlegend=False,
             hoverinfo="skip",
         )

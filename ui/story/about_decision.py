@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from calc.decision import Decision, Finding, Outcome, Verdict, WhatIf
+from calc.latency import LatencyReport
+from calc.memory import MemoryReport
 from calc.messages import Message, msg
 from ui import format as show
 from ui.glossary import BOUNDS, OUTCOMES
@@ -18,6 +20,8 @@ VERDICTS: Mapping[Verdict, Message] = {
     Verdict.UNKNOWN: msg("? unknown"),
 }
 """Mark and word, so that colour is not needed."""
+ORDER = {Verdict.MET: 0, Verdict.UNKNOWN: 1, Verdict.NOT_MET: 2}
+"""What speaks for an outcome first, then what is open."""
 DIAGNOSES: Mapping[str, Message] = {
     "cache_not_hit": msg("the cache is not hit"),
     "cache_fills_memory": msg("the cache fills memory"),
@@ -57,17 +61,16 @@ def figures(decision: Decision) -> list[Figure]:
 
 
 def findings(rows: Sequence[Finding]) -> list[Mapping[str, str]]:
-    """One row per condition: verdict, statement with number and threshold, provenance, source."""
+    """One row per condition: verdict, what the evidence says against which line, provenance, source."""
     return [
         {
             t("Verdict"): t(VERDICTS[row.verdict]),
             t("Condition"): t(row.title) + (" " + t("(guard)") if row.guard else ""),
             t("What the evidence says"): t(row.statement),
-            t("Threshold"): row.threshold,
             t("Provenance"): ", ".join(dict.fromkeys(t(one.provenance.value) for one in row.evidence)),
             t("Source"): row.source,
         }
-        for row in rows
+        for row in sorted(rows, key=lambda row: ORDER[row.verdict])
     ]
 
 
@@ -84,27 +87,40 @@ def tally(rows: Sequence[Finding]) -> str:
 
 
 def what_ifs(decision: Decision, currency: str, percentile_share: float) -> list[Mapping[str, str]]:
-    """One row per lever: memory, latency, headroom, cost, and its price in words."""
-    return [_what_if(row, currency, percentile_share) for row in decision.what_ifs]
+    """One row per lever that could be simulated: SLO, latency, memory, headroom and cost."""
+    return [
+        _what_if(row, row.memory, row.latency, currency, percentile_share)
+        for row in decision.what_ifs
+        if row.memory is not None and row.latency is not None
+    ]
 
 
-def _what_if(row: WhatIf, currency: str, share: float) -> Mapping[str, str]:
+def _what_if(
+    row: WhatIf, memory: MemoryReport, latency: LatencyReport, currency: str, share: float
+) -> Mapping[str, str]:
     name = words.percentile_name(share)
-    latency, memory = row.latency, row.memory
     met = {True: t("met"), False: t("missed"), None: t("no target")}[row.meets_slo]
-    unstable = latency is not None and latency.saturated
+    served = not latency.saturated
     return {
         t("Lever"): t(row.title),
         t("Serves"): t(OUTCOMES[row.supports]),
-        t("SLO"): "–" if latency is None else met,
-        f"TTFT {name}": _latency(unstable, "–" if latency is None else show.ms(latency.ttft.at(share))),
-        f"E2E {name}": _latency(unstable, "–" if latency is None else show.seconds(latency.e2e.at(share))),
-        t("KV pool per GPU"): "–" if memory is None else show.gib(memory.kv_pool_bytes),
-        t("Headroom"): "–" if latency is None else show.rate(row.headroom_per_s),
-        t("Cost per million output tokens"): show.money(row.cost_per_million_tokens, currency),
-        t("Condition and price"): t(row.note),
+        t("SLO"): met,
+        f"TTFT {name}": show.ms(latency.ttft.at(share)) if served else t("unstable"),
+        f"E2E {name}": show.seconds(latency.e2e.at(share)) if served else t("unstable"),
+        t("KV pool per GPU"): show.gib(memory.kv_pool_bytes),
+        t("Headroom"): "–" if row.headroom_per_s is None else show.rate(row.headroom_per_s),
+        t("Per million output tokens"): show.money(row.cost_per_million_tokens, currency),
     }
 
 
-def _latency(unstable: bool, text: str) -> str:
-    return t("unstable") if unstable else text
+def prices(decision: Decision) -> list[Mapping[str, str]]:
+    """What each lever asks for, or why it cannot be pulled here."""
+    return [
+        {
+            t("Lever"): t(row.title),
+            t("Simulated"): t("yes") if row.latency is not None else t("no"),
+            t("Condition and price"): t(row.note),
+        }
+        for row in decision.what_ifs
+        if row.note.msgid
+    ]

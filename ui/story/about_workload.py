@@ -43,13 +43,12 @@ def arrivals(workload: Workload) -> Figure:
 
 
 def lengths(title: str, distribution: LengthDistribution) -> Figure:
-    """P50, P95 and P99 of a length."""
-    shown = " / ".join(f"{distribution.quantile(share):,.0f}" for share in (0.5, 0.95, 0.99))
+    """P50 and P95 of a length."""
     return Figure(
-        label=t("{title} P50 / P95 / P99", title=title),
-        value=shown,
+        label=t("{title} P50 / P95", title=title),
+        value=f"{distribution.quantile(0.5):,.0f} / {distribution.quantile(0.95):,.0f}",
         provenance="declared",
-        help=t("In tokens; mean {mean:tok}.", mean=distribution.mean()),
+        help=t("In tokens; P99 {p99:tok}, mean {mean:tok}.", p99=distribution.quantile(0.99), mean=distribution.mean()),
     )
 
 
@@ -57,10 +56,10 @@ def prefill(workload: Workload, latency: LatencyReport) -> Figure:
     """Prompt tokens that must be computed, per second."""
     fresh = workload.prompt_tokens.mean() * (1 - workload.prefix_hit_share) * latency.request_rate_per_s
     return Figure(
-        label=t("Prompt tokens to compute"),
+        label=t("To compute"),
         value=show.tokens_rate(fresh),
         provenance="estimated",
-        help=t("After {hit:pct} of prompt tokens found in the prefix cache.", hit=workload.prefix_hit_share),
+        help=t("Prompt tokens, after {hit:pct} of them were found in the cache.", hit=workload.prefix_hit_share),
     )
 
 
