@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-EXCUSED = ("PLIMSOLL_CASES", "--benchmark-skip", "NVIDIA GPU")
-"""Words in the reason of a skip that is no fault of the machine: optional material, speed tests, hardware."""
+EXCUSED = ("PLIMSOLL_CASES", "real observations", "--benchmark-skip", "GPU", "administrator", "only Linux")
+"""Words in the reason of a skip that is no fault of the machine: optional material, speed tests, hardware, user."""
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
