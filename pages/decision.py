@@ -35,7 +35,7 @@ st.subheader(t("First leg: conditions against the evidence"), anchor=False)
 groups = [(one, about_decision.supporting(decision, one)) for one in Outcome]
 groups = [(one, rows) for one, rows in groups if rows]
 tabs = st.tabs([f"{t(OUTCOMES[one])} · {about_decision.tally(rows)}" for one, rows in groups])
-for tab, (one, rows) in zip(tabs, groups, strict=True):
+for tab, (_, rows) in zip(tabs, groups, strict=True):
     with tab:
         parts.prose(about_decision.findings(rows))
 
