@@ -161,12 +161,13 @@ def warm_up() -> None:
 def _tables(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_events: int) -> _Tables:
     """The kernel's arrays at the start; places are named in :mod:`calc.simulate_layout`."""
     count = plan.prompt_tokens.size
-    requests = np.zeros((count, at.LOST_OLDER + 1), np.int64)
+    requests = np.zeros((at.LOST_OLDER + 1, count), np.int64)
     for column, tokens in zip(_GIVEN, (plan.prompt_tokens, plan.output_tokens, plan.cached_tokens), strict=True):
-        requests[:, column] = tokens
-    requests[:, at.BASE] = at.NOT_DECODING
-    times = np.full((count, at.LOST_AT + 1), np.nan)
-    times[: plan.start_s.size, at.START] = plan.start_s
+        requests[column] = tokens
+    requests[at.BASE] = at.NOT_DECODING
+    times = np.empty((at.LOST_AT + 1, count))
+    times[at.ARRIVAL :] = np.nan
+    times[at.START, : plan.start_s.size] = plan.start_s
     queues = np.zeros((at.CROSS + 1, at.queue_size(rules.max_seqs, count)), np.int64)
     return _whole(plan, rules, costs, max_events), _seconds(plan, costs), requests, times, queues
 
@@ -215,10 +216,10 @@ def _result(plan: RequestPlan, rules: SchedulerRules, tables: _Tables) -> Simula
     gap_counts = n[n[at.GAPS] :]
     gaps, busy_s = int(gap_counts.sum()), float(x[at.BUSY_S])
     return SimulationResult(
-        arrival_s=times[:, at.ARRIVAL],
-        admitted_s=times[:, at.ADMITTED],
-        first_token_s=times[:, at.FIRST],
-        finished_s=times[:, at.FINISH],
+        arrival_s=times[at.ARRIVAL],
+        admitted_s=times[at.ADMITTED],
+        first_token_s=times[at.FIRST],
+        finished_s=times[at.FINISH],
         prompt_tokens=plan.prompt_tokens,
         output_tokens=plan.output_tokens,
         measured=slice(plan.first_measured, plan.end),

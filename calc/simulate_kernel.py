@@ -10,7 +10,7 @@ per residue). Rules and their sources are described in :mod:`calc.simulate`.
 # ruff: noqa: F403, F405 - the names of places are one vocabulary
 from __future__ import annotations
 
-from math import inf, log, sqrt
+from math import frexp, inf, ldexp, sqrt
 
 from calc.simulate_layout import *
 from calc.workload import FloatArray, IntArray
@@ -78,14 +78,14 @@ def decode_s(n: IntArray, x: FloatArray) -> float:
 @inlined
 def next_arrival(n: IntArray, r: IntArray, t: FloatArray) -> float:
     """When the next request arrives; infinite when none does."""
-    if n[ISSUED] >= r.shape[0]:
+    if n[ISSUED] >= r.shape[1]:
         return inf
     soonest = inf
     if n[STARTED] < n[USERS]:
-        soonest = t[n[STARTED], START]
+        soonest = t[START, n[STARTED]]
     taken = n[ISSUED] - n[STARTED]
-    if taken < n[RETURNED] and t[taken, BACK] < soonest:
-        soonest = t[taken, BACK]
+    if taken < n[RETURNED] and t[BACK, taken] < soonest:
+        soonest = t[BACK, taken]
     return soonest
 
 
@@ -94,8 +94,8 @@ def issue(n: IntArray, r: IntArray, t: FloatArray, until_s: float) -> None:
     """Requests that arrived by ``until_s`` join the queue in order of arrival."""
     soonest = next_arrival(n, r, t)
     while soonest <= until_s:
-        t[n[ISSUED], ARRIVAL] = soonest
-        if n[STARTED] < n[USERS] and t[n[STARTED], START] == soonest:
+        t[ARRIVAL, n[ISSUED]] = soonest
+        if n[STARTED] < n[USERS] and t[START, n[STARTED]] == soonest:
             n[STARTED] += 1
         n[ISSUED] += 1
         soonest = next_arrival(n, r, t)
@@ -109,10 +109,16 @@ def measuring(n: IntArray) -> bool:
 
 @inlined
 def gap_bin(gap_s: float) -> int:
-    """Histogram bin of a gap: bins of equal ratio."""
-    if gap_s <= SHORTEST_GAP_S:
-        return 0
-    return min(int(log(gap_s / SHORTEST_GAP_S) * BINS_PER_E), GAP_BINS - 1)
+    """Histogram bin of a gap, read off its floating-point form."""
+    mantissa, exponent = frexp(gap_s)
+    octave = (exponent - LOWEST_OCTAVE) * BINS_PER_OCTAVE
+    return min(max(octave + int((2 * mantissa - 1) * BINS_PER_OCTAVE), 0), GAP_BINS - 1)
+
+
+@inlined
+def bin_start_s(found: int) -> float:
+    """Shortest gap of a histogram bin."""
+    return ldexp((1 + (found % BINS_PER_OCTAVE) / BINS_PER_OCTAVE) / 2, found // BINS_PER_OCTAVE + LOWEST_OCTAVE)
 
 
 @compiled
@@ -124,7 +130,7 @@ def count_gaps(n: IntArray, x: FloatArray, first_s: float, rise_s: float, steps:
     high = gap_bin(first_s + rise_s * (steps - 1))
     done = 0
     while low < high:
-        edge_s = SHORTEST_GAP_S * BIN_RATIO ** (low + 1)
+        edge_s = bin_start_s(low + 1)
         below = min(max(int((edge_s - first_s) / rise_s) + 1, done), steps)
         n[n[GAPS] + low] += (below - done) * sequences
         done = below
@@ -150,8 +156,8 @@ def account(n: IntArray, x: FloatArray, first_s: float, rise_s: float, steps: in
 def due_step(r: IntArray, request: int, context_tokens: int) -> int:
     """Boundary at which a sequence has that context, or (0) has all its tokens; never for one that does not decode."""
     if context_tokens == 0:
-        context_tokens = r[request, PROMPT] + r[request, OUTPUT]
-    return int(context_tokens - 1 - r[request, BASE])
+        context_tokens = r[PROMPT, request] + r[OUTPUT, request]
+    return int(context_tokens - 1 - r[BASE, request])
 
 
 @compiled
@@ -169,7 +175,7 @@ def drop_stale(r: IntArray, q: IntArray, heap: int, size: int, context_tokens: i
 def join(n: IntArray, r: IntArray, q: IntArray, request: int, kv_tokens: int) -> None:
     """A sequence with ``kv_tokens`` in the cache and one fresh token starts to decode with the coming step."""
     base = kv_tokens - n[STEP]
-    r[request, BASE] = base
+    r[BASE, request] = base
     n[RESIDUES + (-base) % n[BLOCK_TOKENS]] += 1
     n[DECODING] += 1
     n[CONTEXT] += kv_tokens + 1
@@ -189,9 +195,9 @@ def join(n: IntArray, r: IntArray, q: IntArray, request: int, kv_tokens: int) ->
 @inlined
 def leave(n: IntArray, r: IntArray, request: int) -> int:
     """A decoding sequence stops before the coming step; returns the KV tokens it held."""
-    kv_tokens = r[request, BASE] + n[STEP]
-    n[RESIDUES + (-r[request, BASE]) % n[BLOCK_TOKENS]] -= 1
-    r[request, BASE] = NOT_DECODING
+    kv_tokens = r[BASE, request] + n[STEP]
+    n[RESIDUES + (-r[BASE, request]) % n[BLOCK_TOKENS]] -= 1
+    r[BASE, request] = NOT_DECODING
     n[DECODING] -= 1
     n[CONTEXT] -= kv_tokens + 1
     n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS])
@@ -205,12 +211,12 @@ def leave(n: IntArray, r: IntArray, request: int) -> int:
 @inlined
 def finish(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, request: int) -> None:
     """A request has all its tokens; in a closed loop its user comes back after ``think_s``."""
-    t[request, FINISH] = x[NOW]
-    r[request, STACK_AT] = -1
+    t[FINISH, request] = x[NOW]
+    r[STACK_AT, request] = -1
     if n[FIRST_MEASURED] <= request < n[END_MEASURED]:
         n[MEASURED] += 1
     if n[CLOSED]:
-        t[n[RETURNED], BACK] = x[NOW] + x[THINK_S]
+        t[BACK, n[RETURNED]] = x[NOW] + x[THINK_S]
         n[RETURNED] += 1
 
 

@@ -1,18 +1,19 @@
 """Where the compiled simulator keeps its numbers: five flat arrays and the names of their places.
 
 Numba counts references on every array it passes around, so few arrays are fast ones.
-``n`` whole numbers, ``x`` seconds, ``r[request, …]`` whole numbers and ``t[request, …]`` times of each request,
+``n`` whole numbers, ``x`` seconds, ``r[…, request]`` whole numbers and ``t[…, request]`` times of each request,
 ``q[…]`` the working queues.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
+
+from calc.workload import FloatArray
 
 FAST: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 """Nothing is allocated inside, so counting references is left out (half the time); no denominator can be 0."""
@@ -124,12 +125,12 @@ NOT_DECODING = -(2**62)
 KEY_BITS = 26
 """Heap keys are (step << KEY_BITS) | request."""
 REQUEST_MASK = (1 << KEY_BITS) - 1
-SHORTEST_GAP_S = 1e-6
-BIN_RATIO = 1.005
-"""Neighbouring edges of the gap histogram: percentiles are exact to half of 0.5 %."""
-GAP_BINS = 4700
-"""Covers 1 µs to 4 hours."""
-BINS_PER_E = 1.0 / log(BIN_RATIO)
+BINS_PER_OCTAVE = 256
+"""Of the gap histogram: equal bins between powers of two, so percentiles are exact to 0.4 %."""
+LOWEST_OCTAVE = -20
+"""The first bins hold gaps of 2⁻²¹ to 2⁻²⁰ s (half to one µs) and below."""
+GAP_BINS = 36 * BINS_PER_OCTAVE
+"""Up to 2¹⁵ s, nine hours."""
 SPARE = 64
 """Extra room of the working queues."""
 
@@ -139,7 +140,8 @@ def queue_size(max_seqs: int, requests: int) -> int:
     return 2 * min(max_seqs, requests) + SPARE
 
 
-def gap_edges(bins: np.ndarray) -> np.ndarray:
+def gap_edges(bins: FloatArray) -> FloatArray:
     """Seconds at (fractional) histogram bins."""
-    edges: np.ndarray = SHORTEST_GAP_S * BIN_RATIO**bins
+    octave, inside = np.divmod(bins, BINS_PER_OCTAVE)
+    edges: FloatArray = np.ldexp((1 + inside / BINS_PER_OCTAVE) / 2, octave.astype(np.int64) + LOWEST_OCTAVE)
     return edges

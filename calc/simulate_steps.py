@@ -39,7 +39,7 @@ def take_blocks(n: IntArray, count: int) -> None:
 @inlined
 def last_admitted(n: IntArray, r: IntArray, q: IntArray) -> int:
     """The running request that was admitted last: the stack forgets finished ones when it meets them."""
-    while r[q[STACK, n[STACKED] - 1], STACK_AT] != n[STACKED] - 1:
+    while r[STACK_AT, q[STACK, n[STACKED] - 1]] != n[STACKED] - 1:
         n[STACKED] -= 1
     return int(q[STACK, n[STACKED] - 1])
 
@@ -47,20 +47,20 @@ def last_admitted(n: IntArray, r: IntArray, q: IntArray) -> int:
 @compiled
 def put_back(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, request: int) -> None:
     """Preempts: blocks are freed, the request waits at the front and recomputes what is evicted until it returns."""
-    r[request, LOST_OLDER] = n[FREE] + n[ALLOCATED]
+    r[LOST_OLDER, request] = n[FREE] + n[ALLOCATED]
     if request == n[PARTIAL]:
         kv_tokens = n[PARTIAL_DONE]
         held = blocks(n[PARTIAL_LENGTH], n[BLOCK_TOKENS])
         n[FREE] += held
         n[PARTIAL] = -1
     else:
-        r[request, GENERATED] = n[STEP] + r[request, BASE] + 1 - r[request, PROMPT]
+        r[GENERATED, request] = n[STEP] + r[BASE, request] + 1 - r[PROMPT, request]
         kv_tokens = leave(n, r, request)
         held = blocks(kv_tokens, n[BLOCK_TOKENS])
-        t[request, LOST_AT] = x[NOW]
-    r[request, LOST_TOKENS] = kv_tokens
-    r[request, LOST_BLOCKS] = held
-    r[request, STACK_AT] = -1
+        t[LOST_AT, request] = x[NOW]
+    r[LOST_TOKENS, request] = kv_tokens
+    r[LOST_BLOCKS, request] = held
+    r[STACK_AT, request] = -1
     q[FRONT, n[IN_FRONT]] = request
     n[IN_FRONT] += 1
     n[PREEMPTIONS] += 1
@@ -81,11 +81,11 @@ def preempt(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray)
 @inlined
 def hit_tokens(n: IntArray, r: IntArray, request: int) -> int:
     """Prompt tokens found in the cache: the given share, or after a preemption what was not evicted since (LRU)."""
-    hit = r[request, CACHED]
-    if n[PREFIX_CACHING] and r[request, LOST_BLOCKS] > 0:
-        evicted = max(0, n[ALLOCATED] - r[request, LOST_OLDER])
-        kept = max(0, r[request, LOST_BLOCKS] - evicted) * n[BLOCK_TOKENS]
-        hit = max(hit, min(kept, r[request, LOST_TOKENS] // n[BLOCK_TOKENS] * n[BLOCK_TOKENS]))
+    hit = r[CACHED, request]
+    if n[PREFIX_CACHING] and r[LOST_BLOCKS, request] > 0:
+        evicted = max(0, n[ALLOCATED] - r[LOST_OLDER, request])
+        kept = max(0, r[LOST_BLOCKS, request] - evicted) * n[BLOCK_TOKENS]
+        hit = max(hit, min(kept, r[LOST_TOKENS, request] // n[BLOCK_TOKENS] * n[BLOCK_TOKENS]))
     return int(hit)
 
 
@@ -105,7 +105,7 @@ def may_start(n: IntArray, r: IntArray, request: int) -> bool:
     running = n[DECODING] + n[READY] + (n[PARTIAL] >= 0)
     if request < 0 or running >= n[MAX_SEQS]:
         return False
-    length = r[request, PROMPT] + r[request, GENERATED]
+    length = r[PROMPT, request] + r[GENERATED, request]
     reserve = n[WATERMARK_BLOCKS] if running > 0 else 0
     if blocks(length, n[BLOCK_TOKENS]) > n[FREE] - reserve:
         return False
@@ -147,8 +147,8 @@ def start(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, r
         n[IN_FRONT] -= 1
     else:
         n[HEAD] += 1
-        t[request, ADMITTED] = x[NOW]
-    length = r[request, PROMPT] + r[request, GENERATED]
+        t[ADMITTED, request] = x[NOW]
+    length = r[PROMPT, request] + r[GENERATED, request]
     hit = hit_tokens(n, r, request)
     needed = blocks(length, n[BLOCK_TOKENS])
     n[FREE] -= needed
@@ -156,7 +156,7 @@ def start(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, r
     if n[STACKED] == q.shape[1]:
         restack(n, r, q)
     q[STACK, n[STACKED]] = request
-    r[request, STACK_AT] = n[STACKED]
+    r[STACK_AT, request] = n[STACKED]
     n[STACKED] += 1
     n[ADMISSIONS] += 1
     chunk(n, x, q, request, hit, length)
@@ -168,9 +168,9 @@ def restack(n: IntArray, r: IntArray, q: IntArray) -> None:
     kept = 0
     for at in range(n[STACKED]):
         request = q[STACK, at]
-        if r[request, STACK_AT] == at:
+        if r[STACK_AT, request] == at:
             q[STACK, kept] = request
-            r[request, STACK_AT] = kept
+            r[STACK_AT, request] = kept
             kept += 1
     n[STACKED] = kept
 
@@ -224,14 +224,14 @@ def mixed_step(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArr
 @compiled
 def emit(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, request: int) -> None:
     """A finished prefill gives one token: the first, or after a preemption the next."""
-    kv_tokens = r[request, PROMPT] + r[request, GENERATED]
-    r[request, GENERATED] += 1
-    r[request, LOST_BLOCKS] = 0
-    if r[request, GENERATED] == 1:
-        t[request, FIRST] = x[NOW]
+    kv_tokens = r[PROMPT, request] + r[GENERATED, request]
+    r[GENERATED, request] += 1
+    r[LOST_BLOCKS, request] = 0
+    if r[GENERATED, request] == 1:
+        t[FIRST, request] = x[NOW]
     elif measuring(n):
-        count_gaps(n, x, x[NOW] - t[request, LOST_AT], 0.0, 1, 1)
-    if r[request, GENERATED] == r[request, OUTPUT]:
+        count_gaps(n, x, x[NOW] - t[LOST_AT, request], 0.0, 1, 1)
+    if r[GENERATED, request] == r[OUTPUT, request]:
         n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS])
         finish(n, x, r, t, request)
     else:

@@ -1,4 +1,4 @@
-"""The scheduling rules once more, plainly: one step at a time, lists and objects, no leaps. Used to check the fast one."""
+"""The scheduling rules once more, plainly: one step at a time, lists and objects, no leaps. Checks the fast one."""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ from stepped import Stepped
 
 from calc.simulate import RequestPlan, SchedulerRules, SimulationResult, StepCosts, simulate
 
+HISTOGRAM_STEP = 1 / 256
+"""Widest bin of the gap histogram, relative."""
 NEVER_A_TIE = math.sqrt(2) / 1.9
 """Arrivals on an irrational grid never meet a step boundary, where rounding would decide."""
 
@@ -67,7 +69,7 @@ def scenarios(draw: st.DrawFn) -> tuple[RequestPlan, SchedulerRules, StepCosts]:
     return plan, rules, costs
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(scenarios())
 def test_leaping_gives_the_times_of_stepping(scenario: tuple[RequestPlan, SchedulerRules, StepCosts]) -> None:
     fast = simulate(*scenario)
@@ -86,7 +88,7 @@ def test_leaping_gives_the_times_of_stepping(scenario: tuple[RequestPlan, Schedu
         )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(scenarios())
 def test_every_request_is_served_once_and_every_block_comes_back(
     scenario: tuple[RequestPlan, SchedulerRules, StepCosts],
@@ -101,3 +103,158 @@ def test_every_request_is_served_once_and_every_block_comes_back(
     assert ((result.first_token_s == result.finished_s) == (plan.output_tokens == 1)).all()
     assert result.gap_counts.sum() == (plan.output_tokens - 1).sum()
     assert result.kv_used_max_share <= 1
+
+
+STEP_S = 1e-3
+"""Engine step of the queueing tests: a thousandth of the mean service time, so that time is all but continuous."""
+STEADY = 60_000
+
+
+def queue(
+    load: float, slots: int = 1, *, exponential: bool = True, poisson: bool = True, shared: bool = False, seed: int = 1
+) -> SimulationResult:
+    """A textbook queue: one-token prompts, service of mean 1 s as output steps, ``slots`` servers."""
+    rng = np.random.default_rng(seed)
+    mean_steps = 1 / STEP_S
+    service = rng.exponential(mean_steps, STEADY) if exponential else np.full(STEADY, mean_steps)
+    rate = load * (1 if shared else slots)
+    gaps = rng.exponential(1 / rate, STEADY) if poisson else np.full(STEADY, 1 / rate)
+    output = np.maximum(1, np.rint(service)).astype(np.int64)
+    ones = np.ones(STEADY, np.int64)
+    plan = RequestPlan(
+        prompt_tokens=ones,
+        output_tokens=output,
+        cached_tokens=ones * 0,
+        start_s=np.cumsum(gaps),
+        first_measured=STEADY // 10,
+    )
+    rules = SchedulerRules(max_tokens=4096, max_seqs=slots, total_blocks=10**9)
+    per_sequence = STEP_S if shared else 0.0
+    return simulate(plan, rules, StepCosts(tokens_s=np.full(2, 0.0 if shared else STEP_S), sequence_s=per_sequence))
+
+
+def mean_wait(result: SimulationResult) -> float:
+    return float((result.admitted_s - result.arrival_s)[result.measured].mean())
+
+
+def mean_stay(result: SimulationResult) -> float:
+    return float((result.finished_s - result.arrival_s)[result.measured].mean())
+
+
+def over_seeds(measure, **kind) -> tuple[float, float]:  # type: ignore[no-untyped-def]
+    """Mean over seeds and three standard errors of it."""
+    found = [measure(queue(seed=seed, **kind)) for seed in range(8)]
+    return float(np.mean(found)), 3 * float(np.std(found, ddof=1)) / math.sqrt(len(found))
+
+
+@pytest.mark.parametrize("load", [0.3, 0.7])
+def test_one_slot_with_exponential_service_waits_like_mm1(load: float) -> None:
+    wait, band = over_seeds(mean_wait, load=load)
+    assert wait == pytest.approx(load / (1 - load), abs=band)
+
+
+@pytest.mark.parametrize("load", [0.3, 0.7])
+def test_one_slot_with_equal_service_waits_like_md1(load: float) -> None:
+    wait, band = over_seeds(mean_wait, load=load, exponential=False)
+    assert wait == pytest.approx(load / (2 * (1 - load)), abs=band + STEP_S)
+
+
+def test_four_slots_wait_like_erlang_c() -> None:
+    wait, band = over_seeds(mean_wait, load=0.8, slots=4)
+    assert wait == pytest.approx(0.5964 / (4 * 0.2), abs=band + STEP_S)  # Erlang C table: 4 servers, 3.2 Erlang
+
+
+def test_a_step_per_sequence_is_processor_sharing() -> None:
+    """Stay of M/G/1-PS is E[S]/(1−ρ) whatever the service distribution."""
+    for exponential in (True, False):
+        stay, band = over_seeds(mean_stay, load=0.5, slots=4096, shared=True, exponential=exponential)
+        assert stay == pytest.approx(2.0, abs=band + 0.02)
+
+
+def test_constant_arrivals_and_service_below_capacity_never_wait() -> None:
+    assert mean_wait(queue(0.9, exponential=False, poisson=False)) < STEP_S
+
+
+def test_without_load_a_request_takes_its_steps() -> None:
+    result = queue(1e-4, exponential=False)
+    assert mean_stay(result) == pytest.approx(1.0, rel=1e-3)
+
+
+def test_littles_law_holds() -> None:
+    """Mean number in the system, integrated over time, equals rate × stay."""
+    result = queue(0.7, poisson=False)
+    span = float(result.finished_s[-1] - result.arrival_s[0])
+    events = np.concatenate([result.arrival_s, result.finished_s])
+    order = np.argsort(events)
+    inside = np.cumsum(np.where(order < STEADY, 1, -1))[:-1]
+    number = float((inside * np.diff(events[order])).sum()) / span
+    assert number == pytest.approx(STEADY / span * float((result.finished_s - result.arrival_s).mean()), rel=1e-3)
+
+
+def small_plan(count: int, *, cached: int = 0) -> RequestPlan:
+    rng = np.random.default_rng(3)
+    prompt = rng.integers(50, 400, count)
+    return RequestPlan(
+        prompt_tokens=prompt,
+        output_tokens=rng.integers(1, 200, count),
+        cached_tokens=np.minimum(prompt - 1, cached),
+        start_s=np.cumsum(rng.exponential(0.1, count)),
+    )
+
+
+COSTS = StepCosts(tokens_s=0.005 + 4e-5 * np.arange(600), token_beyond_s=4e-5, context_s=2e-7, sequence_s=2e-5)
+
+
+def test_more_prefix_hits_never_raise_the_mean_time_to_first_token() -> None:
+    rules = SchedulerRules(max_tokens=512, max_seqs=64, total_blocks=2000)
+    means = []
+    for cached in (0, 50, 150, 400):
+        result = simulate(small_plan(400, cached=cached), rules, COSTS)
+        means.append(float((result.first_token_s - result.arrival_s).mean()))
+    assert means == sorted(means, reverse=True)
+
+
+def test_a_smaller_pool_preempts_and_is_never_faster() -> None:
+    ends = []
+    for blocks in (4000, 100, 60, 40):
+        result = simulate(small_plan(200), SchedulerRules(max_tokens=512, max_seqs=64, total_blocks=blocks), COSTS)
+        ends.append((result.preemptions, float((result.finished_s - result.arrival_s).mean())))
+    assert ends[0][0] == 0 < ends[-1][0]
+    assert [stay for _, stay in ends] == sorted(stay for _, stay in ends)
+
+
+def test_a_smaller_token_budget_shortens_the_longest_gaps() -> None:
+    rules = {"max_tokens": 512, "max_seqs": 64, "total_blocks": 4000}
+    chunked = simulate(small_plan(400), SchedulerRules(**rules), COSTS)
+    tight = simulate(small_plan(400), SchedulerRules(**{**rules, "max_tokens": 128}), COSTS)
+    assert tight.gap_quantiles((0.999,)) < chunked.gap_quantiles((0.999,))
+
+
+def test_a_request_longer_than_the_pool_is_refused() -> None:
+    with pytest.raises(ValueError, match="longer than the KV pool"):
+        simulate(small_plan(10), SchedulerRules(max_tokens=512, max_seqs=8, total_blocks=3), COSTS)
+
+
+def test_a_hopeless_run_stops_and_says_so() -> None:
+    result = simulate(
+        small_plan(400), SchedulerRules(max_tokens=64, max_seqs=64, total_blocks=4000), COSTS, max_events=100
+    )
+    assert not result.complete
+    assert result.events == 100
+
+
+def test_a_million_token_prompt_and_a_hundred_thousand_users_end() -> None:
+    count = 1000
+    plan = RequestPlan(
+        prompt_tokens=np.full(count, 10**6),
+        output_tokens=np.full(count, 20),
+        cached_tokens=np.zeros(count, np.int64),
+        start_s=np.zeros(count),
+    )
+    long = simulate(plan, SchedulerRules(max_tokens=2048, max_seqs=256, total_blocks=10**7), COSTS)
+    assert long.complete
+    many = np.full(150_000, 30)
+    crowd = RequestPlan(
+        prompt_tokens=many, output_tokens=many, cached_tokens=many * 0, start_s=np.zeros(100_000), closed=True
+    )
+    assert simulate(crowd, SchedulerRules(max_tokens=8192, max_seqs=1024, total_blocks=10**5), COSTS).complete
