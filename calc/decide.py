@@ -154,7 +154,7 @@ def _first_lever(weighed: Weighed) -> str | None:
     if weighed.choice is not None:
         if weighed.choice.lever is not None:
             return weighed.choice.lever.lever
-        return "shorter-prompts" if weighed.outcome is Outcome.RE_ARCHITECT else None
+        return "fitting-model" if weighed.outcome is Outcome.RE_ARCHITECT else None
     carrying = [row.lever for row in weighed.what_ifs if row.carries and row.supports is weighed.outcome]
     if carrying and carrying[0] != AS_IS and weighed.step.lever not in carrying:
         return carrying[0]

@@ -104,6 +104,8 @@ def _deployment(scenario: Scenario, settings: Settings) -> Named:
     yield "max_num_seqs", settings.max_num_seqs
     yield "max_num_batched_tokens", settings.max_num_batched_tokens
     yield "prefix_caching", settings.prefix_caching
+    if not settings.prefix_caching and scenario.workload.prefix_hit_share:
+        yield "prefix_share", scenario.workload.prefix_hit_share
     yield "chunked_prefill", settings.chunked_prefill
     # A scenario describes all there is: one engine without these.
     yield "offload", False

@@ -39,7 +39,7 @@ LADDER: tuple[Step, ...] = (
     Step(outcome=NO_CHANGE, all_of=("calm.slo-with-headroom",)),
     Step(outcome=NO_CHANGE, all_of=("calm.offload-not-needed",), lever="offload-off"),
     # Have the other ways been shown to fail?
-    Step(outcome=RE_ARCHITECT, all_of=("architecture.no-lever-carries",), lever="shorter-prompts"),
+    Step(outcome=RE_ARCHITECT, all_of=("architecture.no-lever-carries",), lever="fitting-model"),
     Step(outcome=RE_ARCHITECT, all_of=("architecture.cost-limit",), lever="route-by-difficulty"),
     # Does moving data, or one kind of request, spoil the rest?
     Step(outcome=ADD, all_of=("memory.offload-hurts", "memory.cache-fills"), lever="more-gpus"),

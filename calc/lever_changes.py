@@ -17,6 +17,7 @@ from calc.memory import MemoryReport, sequences_at
 from calc.messages import Message, msg
 from calc.model import LayerWeights, ModelSpec, WeightStorage
 from calc.scenario import Scenario
+from calc.thresholds import THRESHOLDS
 from calc.units import GB
 from calc.workload import Empirical, Fixed, LengthDistribution, LogNormal, Uniform
 
@@ -24,11 +25,11 @@ MARGIN_BYTES = int(1.5 * GB)
 """Least memory planned outside the engine's budget: 1.2-1.5 GB still booted in public reports."""
 MARGIN_SHARE = 0.05
 """The same as a share of the GPU; the larger of the two counts."""
-PLANNED_SHARE = 0.80
-"""Load planned for as a share of the highest load carried: GIE and llm-d WVA act at 0.8 of saturation."""
-KV_ROOM_SHARE = 0.90
-"""Share of the pool to fill when the limit of running requests is set by it: above it latency climbs (GIE alert)."""
-SEQS_BIND_SHARE = 0.95
+PLANNED_SHARE = THRESHOLDS["load_ratio"].value
+"""Load planned for as a share of the highest load carried."""
+KV_ROOM_SHARE = THRESHOLDS["kv_full_share"].value
+"""Share of the pool to fill when the limit of running requests is set by it."""
+SEQS_BIND_SHARE = THRESHOLDS["seqs_full_share"].value
 """Running requests over their limit from which the limit counts as reached."""
 MOST_BATCHED_TOKENS = 16_384
 """Largest token budget tried: vLLM's own offline default on large GPUs."""
@@ -166,8 +167,10 @@ def shorten_context(today: Today) -> Change:
 
 def reuse_prefixes(today: Today) -> Change:
     """Hits up to the share of prompt tokens known to repeat."""
-    share, hit = today.reusable_share, today.scenario.workload.prefix_hit_share
-    hit = hit if today.settings.prefix_caching else 0.0
+    declared = today.scenario.workload.prefix_hit_share
+    # With caching off, the hits the load would allow are declared and not had.
+    share = today.reusable_share if today.settings.prefix_caching else today.reusable_share or declared or None
+    hit = declared if today.settings.prefix_caching else 0.0
     if share is None:
         return msg("The share of prompt tokens that repeat is not known.")
     if share <= hit:
@@ -216,6 +219,17 @@ def replicas_needed(scenario: Scenario, limit_load: float) -> int:
     """Replicas that carry today's load with headroom, when the present ones carry ``limit_load``."""
     per_replica = limit_load / scenario.deployment.replicas
     return math.ceil(load_of(scenario.workload) / (PLANNED_SHARE * per_replica))
+
+
+def replicate_instead(today: Today) -> Change:
+    """The same GPUs as more replicas of a narrower split: less waiting on the link, weights held more often."""
+    now = today.deployment.tp
+    narrower = [tp for tp in reversed(divisors(now)) if tp < now]
+    if not narrower:
+        return msg("The model is not split.")
+    replicas = today.deployment.replicas
+    splits = (replace(today.deployment, tp=tp, replicas=replicas * now // tp) for tp in narrower)
+    return deployed(today, *(estimated_pool(split) for split in splits))
 
 
 def larger_gpu(today: Today) -> Change:
@@ -302,6 +316,7 @@ CHANGES: Mapping[str, Callable[[Today], Change]] = MappingProxyType(
         "lower-batched-tokens": lower_batched_tokens,
         "chunked-prefill": chunk_prefill,
         "raise-memory-fraction": raise_memory_fraction,
+        "replicas-instead-of-tp": replicate_instead,
         "shorter-context": shorten_context,
         "prefix-cache": reuse_prefixes,
         "fp8-kv": narrow_kv,

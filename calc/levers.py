@@ -26,6 +26,7 @@ NEEDS_A_FIT = frozenset(
         "raise-batched-tokens",
         "lower-batched-tokens",
         "chunked-prefill",
+        "replicas-instead-of-tp",
         "prefix-cache",
         "shorter-prompts",
     }
@@ -73,21 +74,23 @@ def _pull(code: str, today: Today, requests: int, efficiency: Efficiency | None)
         changed = CHANGES[code](today)
         if isinstance(changed, Message):
             return _not_applicable(code, changed)
-        trial = _smallest_carrying(changed, requests, efficiency)
+        trial = _smallest_carrying(changed, requests, efficiency, grow=not today.memory.fits)
     except InputError as error:
         return _not_applicable(code, error.message)
     return _row(code, action.title, action.outcome, trial, _note(code, today.deployment, trial))
 
 
-def _smallest_carrying(candidates: tuple[Scenario, ...], requests: int, efficiency: Efficiency | None) -> Trial:
-    """The first candidate that carries the load; else the first that fits, in as many replicas as carry it."""
+def _smallest_carrying(
+    candidates: tuple[Scenario, ...], requests: int, efficiency: Efficiency | None, *, grow: bool
+) -> Trial:
+    """The first candidate that carries the load; else the first that fits, with ``grow`` in as many replicas as do."""
     trials: list[Trial] = []
     for scenario in candidates:
         trials.append(try_out(scenario, requests, efficiency=efficiency))
         if trials[-1].carries:
             return trials[-1]
     fitting = next((trial for trial in trials if trial.memory.fits), trials[-1])
-    if len(candidates) == 1 or fitting.latency is None:
+    if not grow or len(candidates) == 1 or fitting.latency is None:
         return fitting
     return _in_replicas(fitting.scenario, requests, efficiency) or fitting
 
@@ -156,6 +159,7 @@ def _change(code: str, before: Deployment, after: Scenario) -> Message:
         "prefix-cache": msg("Hit rate {hit:pct} of prompt tokens.", hit=after.workload.prefix_hit_share),
         "fp8-kv": msg("KV dtype {was} → {now}.", was=was.kv_dtype, now=now.kv_dtype),
         "more-gpus": _more_gpus(before, changed),
+        "replicas-instead-of-tp": _more_gpus(before, changed),
         "more-replicas": msg("Replicas {was:count} → {now:count}.", was=before.replicas, now=changed.replicas),
         "bigger-gpu": msg(
             "{was} → {now}; the price of its hour is not known.", was=before.gpu.name, now=changed.gpu.name

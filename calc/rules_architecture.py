@@ -9,6 +9,8 @@ from calc.rules_memory import ONE
 
 SLO_METRICS = ("worst_target_ratio", "slo_attainment_share", "slo_percentile_share")
 """What says whether the SLO is met."""
+PRESSURE_METRICS = ("kv_usage_max_share", "waiting", "preempted_share")
+"""What an engine reports when memory or slots run short."""
 
 
 def _none_carries(facts: Facts) -> Truth:
@@ -129,7 +131,14 @@ def _slo_met(facts: Facts) -> Truth:
 def _carries(facts: Facts) -> Truth:
     room = facts.number("headroom_share")
     spare = None if room is None else room >= ONE / facts.line("load_ratio") - ONE
-    return both(_slo_met(facts), spare if spare is not None else facts.below("rho", "load_ratio"))
+    trusted = _is_seen(facts) or None
+    return both(_slo_met(facts), spare if spare is not None else facts.below("rho", "load_ratio"), trusted)
+
+
+def _is_seen(facts: Facts) -> bool:
+    """A simulated SLO says nothing once pressure was measured on the real system."""
+    slo = any(facts.measured(metric) for metric in SLO_METRICS)
+    return slo or not any(facts.measured(metric) for metric in PRESSURE_METRICS)
 
 
 def _nothing_waits(facts: Facts) -> Truth:
@@ -153,9 +162,13 @@ CALM_RULES = (
         code="calm.slo-with-headroom",
         supports=Outcome.NO_CHANGE,
         title=msg("The SLO is met with headroom"),
-        metrics=(*SLO_METRICS, "headroom_share", "rho"),
+        metrics=(*SLO_METRICS, "headroom_share", "rho", *PRESSURE_METRICS),
         limits=(("rho", "load_ratio"),),
         test=_carries,
+        says=msg(
+            "The tightest latency is {worst_target_ratio:.2f} of its target and {headroom_share:pct} more load fits "
+            "(planned up to {limit:.2f} of the limit)."
+        ),
         measure=msg("State targets, and find the highest load that meets them."),
     ),
     Rule(

@@ -14,6 +14,8 @@ from calc.decide import decide, scenario_decision
 from calc.decision import Decision, Outcome, Strain, Verdict
 from calc.evidence import Evidence, Provenance, Value
 from calc.flip import nearest_flip
+from calc.latency import sweep
+from calc.memory import estimate_memory
 from calc.metrics import METRICS, Layer
 from calc.rules import findings_of
 from calc.scenario import Scenario
@@ -221,6 +223,21 @@ def test_measured_figures_override_the_simulation_and_keep_it_in_view() -> None:
     assert usage.instead_of.provenance is Provenance.SIMULATED
     ratio = next(found for found in decision.evidence if found.metric == "ttft_target_ratio")
     assert (ratio.value, ratio.provenance) == (9.0, Provenance.MEASURED)
+
+
+def test_measured_pressure_outranks_a_simulated_slo() -> None:
+    decision = quick(scenario(5), measured=evidence(kv_usage_max_share=0.99, waiting=30.0))
+    assert decision.outcome is Outcome.ADD_MEMORY
+    assert not decision.legs_agree
+
+
+def test_reports_given_to_decide_are_gathered_and_overridden() -> None:
+    asked = scenario(5)
+    found = sweep(asked, points=3, requests=200)
+    calculated = decide({}, scenario=asked, memory=estimate_memory(asked.deployment, asked.workload), sweep=found)
+    assert calculated.outcome is Outcome.NO_CHANGE
+    worse = decide(evidence(ttft_p95_s=9.0, waiting=30.0, kv_usage_max_share=0.2), scenario=asked, sweep=found)
+    assert worse.outcome is Outcome.TUNE_SCHEDULING
 
 
 def test_rising_load_moves_from_no_change_to_more_hardware_once() -> None:

@@ -132,6 +132,28 @@ def test_the_hit_share_needed_is_enough_and_hardly_more_than_enough() -> None:
     assert not try_out(too_few, 300).carries
 
 
+def test_hits_declared_beside_a_cache_that_is_off_are_what_could_be_reused() -> None:
+    workload = {
+        "prompt_tokens": {"distribution": "fixed", "value": 6000},
+        "output_tokens": {"distribution": "fixed", "value": 100},
+        "arrivals": {"kind": "poisson", "rate_per_s": 7.5},
+        "prefix_hit_share": 0.85,
+    }
+    rows = pulled(scenario(workload=workload, enable_prefix_caching=False))
+    assert rows[AS_IS].carries is False
+    assert rows["prefix-cache"].carries
+
+
+def test_a_small_model_split_over_a_slow_link_serves_more_as_replicas() -> None:
+    rows = pulled(scenario(8, gpu="l40s", tp=4, slo={"ttft_ms": 500, "itl_ms": 60, "percentile": 0.95}))
+    before, after = rows[AS_IS], rows["replicas-instead-of-tp"]
+    assert before.scenario is not None
+    assert after.scenario is not None
+    assert after.scenario.deployment.gpu_count == before.scenario.deployment.gpu_count
+    assert before.carries is False
+    assert after.carries
+
+
 def test_no_hit_share_cures_slow_decoding() -> None:
     assert needed_hit_share(scenario(slo={"itl_ms": 0.2, "percentile": 0.95})) is None
 
@@ -168,8 +190,9 @@ def test_what_does_not_fit_is_first_made_to_fit() -> None:
 
 def test_a_length_limit_beyond_the_pool_is_lowered_to_what_requests_need() -> None:
     rows = pulled(scenario(1, gpu="rtx4090", max_model_len=131072))
-    assert rows[AS_IS].memory is not None
-    assert not rows[AS_IS].memory.fits
+    before = rows[AS_IS].memory
+    assert before is not None
+    assert not before.fits
     row = rows["shorter-context"]
     assert row.memory is not None
     assert row.memory.fits
@@ -177,8 +200,9 @@ def test_a_length_limit_beyond_the_pool_is_lowered_to_what_requests_need() -> No
 
 def test_a_measured_pool_says_nothing_about_another_gpu() -> None:
     rows = pulled(scenario(5, kv_tokens=100_000))
-    assert rows[AS_IS].memory is not None
-    assert rows[AS_IS].memory.kv_tokens == 100_000
+    before = rows[AS_IS].memory
+    assert before is not None
+    assert before.kv_tokens == 100_000
     changed = rows["bigger-gpu"].memory
     assert changed is not None
     assert changed.kv_tokens > 500_000
