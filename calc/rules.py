@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calc.conditions import Facts, Rule, judge
-from calc.decision import Finding, Verdict
+from calc.decision import Finding
 from calc.evidence import Evidence
 from calc.rules_architecture import ARCHITECTURE_RULES, CALM_RULES, MEASURE_RULES
 from calc.rules_cache import CACHE_RULES
@@ -41,8 +41,3 @@ def judged_again(
     return tuple(
         judge(rule, facts) if metric in rule.metrics else finding for rule, finding in zip(RULES, findings, strict=True)
     )
-
-
-def met(findings: tuple[Finding, ...]) -> frozenset[str]:
-    """Codes of the conditions that are met."""
-    return frozenset(finding.rule for finding in findings if finding.verdict is Verdict.MET)
