@@ -24,12 +24,14 @@ class Efficiency:
     """Of peak bytes/s by width of the weights (bf16, fp8, fp4), 1–64 rows."""
     attention_compute_share: float = 0.5
     """Causal prefill, 4–16 thousand tokens: .49–.67 measured on H100, H200, A100, L40S."""
-    attention_bandwidth_share: float = 0.92
-    """Decode, once more than 250 MB a layer are read: .86–.93."""
+    attention_bandwidth_share: float = 0.85
+    """Decode, once more than 250 MB a layer are read."""
     layer_s: float = 27e-6
     """Per layer and step: four matrix kernels × 3 µs, 9 µs attention, the small kernels between them (CUDA graphs)."""
-    moe_layer_s: float = 20e-6
-    """More per MoE layer: router, top-k, permutation, shared experts (about six kernels)."""
+    moe_layer_s: float = 10e-6
+    """More per MoE layer: router, top-k, alignment of tokens to experts (three kernels)."""
+    shared_expert_s: float = 10e-6
+    """More per MoE layer with shared experts: their two products and the sum."""
     mla_layer_s: float = 12e-6
     """More per MLA layer: four more projections."""
     layer_sequence_s: float = 0.2e-6
@@ -69,6 +71,19 @@ Medians; of narrow weights the BF16 median × the ratio of the 90th percentiles 
 are pulled down by launch latency, which ``layer_s`` counts already (table: H100 FP8 median .70, 90th percentile .87).
 """
 
+ATTENTION_BANDWIDTH: Mapping[str, float] = {
+    "a100": 0.80,
+    "a800": 0.80,
+    "h100": 0.92,
+    "h800": 0.92,
+    "h200": 0.86,
+    "b200": 0.92,
+    "l40s": 0.78,
+    "rtxpro6000": 0.78,
+}
+"""GPU id prefix → share of bandwidth decode attention reaches on long caches (A100 .77–.81, H100 .86–.93, H200 5–8
+points less, B200 up to .92, L40S .70–.83 beyond its L2 cache; RTX PRO taken like L40S, whose memory is of its kind)."""
+
 GENERIC = ({"bf16": 0.80, "fp8": 0.57, "fp4": 0.45}, {"bf16": 0.78, "fp8": 0.74, "fp4": 0.59})
 """Median over the families: for a GPU without measurements."""
 
@@ -78,7 +93,10 @@ def efficiency_of(gpu: Gpu) -> Efficiency:
     for prefix, (compute, bandwidth) in FAMILIES.items():
         if gpu.id.lower().startswith(prefix):
             return Efficiency(
-                row=prefix, compute_share={**GENERIC[0], **compute}, bandwidth_share={**GENERIC[1], **bandwidth}
+                row=prefix,
+                compute_share={**GENERIC[0], **compute},
+                bandwidth_share={**GENERIC[1], **bandwidth},
+                attention_bandwidth_share=ATTENTION_BANDWIDTH[prefix],
             )
     return Efficiency(row="generic", compute_share=GENERIC[0], bandwidth_share=GENERIC[1])
 

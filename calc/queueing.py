@@ -1,121 +1,206 @@
-"""Textbook queueing with its conditions: stability limits, M/G/1 prefill, Erlang-C slots, Kingman.
+"""Textbook queueing beside the simulation, each result with the conditions under which it holds.
 
-They answer at once and check the simulator; tails under real scheduling are simulated.
+Means are exact under their conditions and good for a sanity check; tails under real scheduling are simulated.
+``None`` = no steady state (utilisation of 1 or more), which is a result, not an error.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from calc.roofline import StepModel
-from calc.workload import FloatArray, IntArray
+from calc.arrivals import lengths
+from calc.memory import MemoryReport
+from calc.messages import Message, msg
+from calc.replica import DEMAND_SAMPLE, Replica, prepare
+from calc.scenario import Scenario
+from calc.stability import Limits, mean_step_s, service_s
+from calc.workload import Closed, FloatArray, OpenLoop
 
-STEADY_GRID = 400
-"""Batch sizes between which the steady one is interpolated."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Demand:
-    """Means over the requests of a load, in tokens."""
-
-    prompt: float
-    fresh: float
-    """Prompt tokens to compute: prompt less hits."""
-    output: float
-    held: float
-    """KV tokens a running request holds, averaged over its steps (long outputs weigh more)."""
-    pairs: float
-    """(Prompt token, earlier token) pairs of prefill attention."""
-
-    @classmethod
-    def of(cls, prompt: IntArray, output: IntArray, cached: IntArray) -> Demand:
-        """Of drawn lengths: held = E[s·o + o(o+1)/2] / E[o]."""
-        fresh = prompt - cached
-        steps = float(output.mean())
-        return cls(
-            prompt=float(prompt.mean()),
-            fresh=float(fresh.mean()),
-            output=steps,
-            held=float((prompt * output + output * (output + 1) / 2).mean()) / steps,
-            pairs=float((fresh * (cached + (fresh + 1) / 2)).mean()),
-        )
+KINGMAN_LOW_SHARE = 0.5
+"""Below this utilisation Kingman's formula is no longer close."""
 
 
-def mean_step_s(model: StepModel, demand: Demand, batch: FloatArray) -> FloatArray:
-    """Mean seconds of a step with ``batch`` running requests in balance: each step starts batch/output requests.
+def mg1_wait_s(rate_per_s: float, mean_s: float, second_moment_s2: float) -> float | None:
+    """Mean wait of M/G/1, first come first served: λ·E[S²] / (2(1−ρ)) (Pollaczek–Khinchine)."""
+    load = rate_per_s * mean_s
+    return rate_per_s * second_moment_s2 / (2 * (1 - load)) if load < 1 else None
 
-    While fewer than one request starts per step its prefill is a lump on some steps; beyond that it is spread evenly.
+
+def md1_wait_s(rate_per_s: float, service_s: float) -> float | None:
+    """Mean wait of M/D/1: equal service times halve the wait of M/M/1."""
+    return mg1_wait_s(rate_per_s, service_s, service_s**2)
+
+
+def kingman_wait_s(rate_per_s: float, mean_s: float, arrival_cv2: float, service_cv2: float) -> float | None:
+    """Mean wait of G/G/1: ρ/(1−ρ) · (c_a² + c_s²)/2 · E[S] (Kingman; exact for Poisson arrivals)."""
+    load = rate_per_s * mean_s
+    return load / (1 - load) * (arrival_cv2 + service_cv2) / 2 * mean_s if load < 1 else None
+
+
+def erlang_c(servers: int, offered: float) -> float:
+    """Share of arrivals that wait in M/M/c with ``offered`` = λ·E[S] Erlang; 1 when the offer reaches ``servers``."""
+    if offered >= servers:
+        return 1.0
+    blocked = 1.0
+    for busy in range(1, servers + 1):
+        blocked = offered * blocked / (busy + offered * blocked)
+    return blocked / (1 - offered / servers * (1 - blocked))
+
+
+def mmc_wait_s(rate_per_s: float, mean_s: float, servers: int) -> float | None:
+    """Mean wait of M/M/c: C(c, λ·E[S]) · E[S] / (c − λ·E[S])."""
+    offered = rate_per_s * mean_s
+    return erlang_c(servers, offered) * mean_s / (servers - offered) if offered < servers else None
+
+
+def shared_batch_shares(rate_per_s: float, step_s: FloatArray, output_tokens: float) -> FloatArray:
+    """Probability of 0…n running requests when they share the steps equally: π(n) ~ Π λ·E[o]·t(k)/k.
+
+    Insensitive to the distribution of output lengths; ``step_s[k]`` is t(k), index 0 unused.
     """
-    starts = batch / demand.output
-    alone = model.tokens_s(batch)
-    mixed = model.tokens_s(batch + np.maximum(demand.fresh, starts * demand.fresh))
-    near = min(demand.prompt, model.window_tokens)
-    per_start = (
-        model.prefill_s
-        + model.context_s * demand.prompt
-        + model.pair_s * demand.pairs
-        + (model.window_s * demand.prompt + model.window_pair_s * demand.fresh) * near / demand.prompt
-    )
-    per_sequence = (
-        model.sequence_s + model.context_s * demand.held + model.window_s * min(demand.held, model.window_tokens)
-    )
-    step: FloatArray = alone + np.minimum(starts, 1.0) * (mixed - alone) + per_sequence * batch + per_start * starts
-    return step
-
-
-def rate_at(model: StepModel, demand: Demand, batch: FloatArray) -> FloatArray:
-    """Requests per second completed while ``batch`` requests run: b / (E[o]·t(b))."""
-    rate: FloatArray = batch / demand.output / mean_step_s(model, demand, batch)
-    return rate
+    running = np.arange(1, step_s.size)
+    logs = np.concatenate(([0.0], np.cumsum(np.log(rate_per_s * output_tokens * step_s[1:] / running))))
+    weights = np.exp(logs - logs.max())
+    shares: FloatArray = weights / weights.sum()
+    return shares
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Highest stable rates of one replica in requests/s, each as if the others did not exist."""
+class TextbookResult:
+    """One formula on this load."""
 
-    compute_per_s: float
-    """Token budget full in every step."""
-    memory_per_s: float
-    """KV pool full."""
-    sequences_per_s: float
-    """All scheduler slots taken."""
-    max_rate_per_s: float
-    binds: str
-    """compute, memory_capacity or sequences."""
-    max_batch: float
-    """Requests that run at the limit."""
+    code: str
+    """``prefill-mg1``, ``prefill-md1``, ``prefill-kingman``, ``slots-mmc`` or ``decode-ps``."""
+    title: Message
+    value_s: float | None
+    """Mean in seconds; ``None`` = no steady state, or not applicable (then ``holds`` is False)."""
+    utilisation_share: float | None
+    formula: str
+    conditions: tuple[Message, ...]
+    holds: bool
+    """Whether the load meets the conditions that can be checked."""
 
 
-def stability_limits(model: StepModel, demand: Demand, pool_tokens: float) -> Limits:
-    """λ_max = min over the three caps of λ(b) = b / (E[o]·t(b)); exact for a work-conserving scheduler in balance."""
-    batches = {
-        "compute": model.max_tokens / (1 + demand.fresh / demand.output),
-        "memory_capacity": max(1.0, pool_tokens / demand.held),
-        "sequences": float(model.max_seqs),
-    }
-    found = rate_at(model, demand, np.array(list(batches.values())))
-    rates = dict(zip(batches, map(float, found), strict=True))
-    binds = min(rates, key=lambda name: rates[name])
-    return Limits(
-        compute_per_s=rates["compute"],
-        memory_per_s=rates["memory_capacity"],
-        sequences_per_s=rates["sequences"],
-        max_rate_per_s=rates[binds],
-        binds=binds,
-        max_batch=batches[binds],
+@dataclass(frozen=True, kw_only=True)
+class QueueReport:
+    """Stability limits of one replica and the textbook's answers at the operating load."""
+
+    limits: Limits
+    rate_per_s: float | None
+    """Offered to one replica; ``None`` for a closed loop."""
+    utilisation_share: float | None
+    """Offered over the stability limit."""
+    results: tuple[TextbookResult, ...]
+
+
+def textbook(scenario: Scenario, *, memory: MemoryReport | None = None, seed: int = 1) -> QueueReport:
+    """Textbook figures for the page beside the simulation; closed loops have limits only."""
+    replica = prepare(scenario, memory, seed)
+    arrivals = replica.workload.arrivals
+    if isinstance(arrivals, Closed):
+        return QueueReport(limits=replica.limits, rate_per_s=None, utilisation_share=None, results=())
+    rate = arrivals.rate_per_s / replica.split
+    return QueueReport(
+        limits=replica.limits,
+        rate_per_s=rate,
+        utilisation_share=rate / replica.limits.max_rate_per_s,
+        results=(*_prefill(replica, rate, seed), _slots(replica, rate), _decode(replica, rate)),
     )
 
 
-def steady_batch(model: StepModel, demand: Demand, limits: Limits, rate_per_s: float) -> float:
-    """Running requests at which the replica completes ``rate_per_s`` (Little's law); the limit's when it cannot."""
-    batches = np.linspace(0.0, limits.max_batch, STEADY_GRID)
-    rates = np.maximum.accumulate(rate_at(model, demand, batches))
-    return float(np.interp(rate_per_s, rates, batches))
+def _prefill(replica: Replica, rate: float, seed: int) -> tuple[TextbookResult, ...]:
+    """A server that only prefills, one prompt at a time."""
+    prompt, _, cached = lengths(
+        replica.workload,
+        DEMAND_SAMPLE,
+        replica.settings.max_model_len_tokens,
+        seed,
+        reuse=replica.settings.prefix_caching,
+    )
+    seconds = replica.model.prefill_only_s(prompt.astype(np.float64), cached.astype(np.float64))
+    mean, second = float(seconds.mean()), float((seconds**2).mean())
+    service_cv2 = second / mean**2 - 1
+    poisson, arrival_cv2 = _arrival_law(replica)
+    load = rate * mean
+    alone = msg("Prefill alone on the GPU, one prompt at a time, first come first served.")
+    return (
+        TextbookResult(
+            code="prefill-mg1",
+            title=msg("Wait for prefill, M/G/1"),
+            value_s=mg1_wait_s(rate, mean, second),
+            utilisation_share=load,
+            formula="λ·E[S²] / (2(1−ρ))",
+            conditions=(alone, msg("Poisson arrivals.")),
+            holds=poisson,
+        ),
+        TextbookResult(
+            code="prefill-md1",
+            title=msg("Wait for prefill if all prompts were equal, M/D/1"),
+            value_s=md1_wait_s(rate, mean),
+            utilisation_share=load,
+            formula="ρ·D / (2(1−ρ))",
+            conditions=(alone, msg("Poisson arrivals."), msg("Equal prompts.")),
+            holds=poisson and math.isclose(service_cv2, 0, abs_tol=1e-9),
+        ),
+        TextbookResult(
+            code="prefill-kingman",
+            title=msg("Wait for prefill with this burstiness, Kingman"),
+            value_s=kingman_wait_s(rate, mean, arrival_cv2, service_cv2),
+            utilisation_share=load,
+            formula="ρ/(1−ρ) · (c_a² + c_s²)/2 · E[S]",
+            conditions=(
+                alone,
+                msg("Utilisation of at least {low:pct}: closer the higher it is.", low=KINGMAN_LOW_SHARE),
+            ),
+            holds=KINGMAN_LOW_SHARE <= load < 1,
+        ),
+    )
 
 
-def service_s(model: StepModel, demand: Demand, batch: float) -> float:
-    """Seconds a request spends running beside ``batch`` others: prefill step, then output − 1 steps."""
-    step_s = float(mean_step_s(model, demand, np.array([max(batch, 1.0)]))[0])
-    return model.prefill_only_s(demand.prompt, demand.prompt - demand.fresh) + (demand.output - 1) * step_s
+def _arrival_law(replica: Replica) -> tuple[bool, float]:
+    """Whether arrivals are Poisson, and the squared coefficient of variation of their gaps."""
+    arrivals = replica.workload.arrivals
+    if not isinstance(arrivals, OpenLoop):
+        return False, 1.0
+    cv2 = {"poisson": 1.0, "constant": 0.0}.get(arrivals.kind, arrivals.cv**2)
+    return arrivals.kind == "poisson", cv2
+
+
+def _slots(replica: Replica, rate: float) -> TextbookResult:
+    """Scheduler slots (or sequences the pool holds) as servers of M/M/c."""
+    servers = max(1, int(min(replica.rules.max_seqs, replica.pool_tokens / replica.demand.held)))
+    stay_s = service_s(replica.model, replica.demand, float(servers))
+    return TextbookResult(
+        code="slots-mmc",
+        title=msg("Wait for a slot, M/M/c with {servers:count} slots", servers=servers),
+        value_s=mmc_wait_s(rate, stay_s, servers),
+        utilisation_share=rate * stay_s / servers,
+        formula="C(c, λ·E[S]) · E[S] / (c − λ·E[S])",
+        conditions=(
+            msg("Poisson arrivals."),
+            msg("Exponential service times."),
+            msg("Service as slow as with all slots taken: an upper bound at low load."),
+        ),
+        holds=_arrival_law(replica)[0],
+    )
+
+
+def _decode(replica: Replica, rate: float) -> TextbookResult:
+    """Mean step a token waits for when decode is shared equally: E over the batch a running request sees."""
+    most = max(2, math.floor(replica.limits.max_batch))
+    step_s = mean_step_s(replica.model, replica.demand, np.arange(most + 1, dtype=np.float64))
+    shares = shared_batch_shares(rate, step_s, replica.demand.output)
+    running = np.arange(most + 1)
+    seen = shares * running
+    return TextbookResult(
+        code="decode-ps",
+        title=msg("Time per output token, processor sharing"),
+        value_s=float((seen * step_s).sum() / seen.sum()),
+        utilisation_share=rate / replica.limits.max_rate_per_s,
+        formula="Σ n·π(n)·t(n) / Σ n·π(n), π(n) ~ Π λ·E[o]·t(k)/k",
+        conditions=(msg("Poisson arrivals."), msg("Nobody waits: load below the stability limit.")),
+        holds=_arrival_law(replica)[0] and rate < replica.limits.max_rate_per_s,
+    )

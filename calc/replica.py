@@ -12,10 +12,10 @@ from calc.engine import Settings, resolve
 from calc.errors import ImpossibleDeployment
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message, msg
-from calc.queueing import Demand, Limits, service_s, stability_limits, steady_batch
 from calc.roofline import StepModel, step_model
 from calc.scenario import Scenario
 from calc.simulate import SchedulerRules, SimulationResult, StepCosts, simulate
+from calc.stability import Demand, Limits, service_s, stability_limits, steady_batch
 from calc.workload import Closed, Fixed, Workload
 
 MAX_SIMULATED = 200_000

@@ -81,19 +81,20 @@ class StepModel:
             + self.window_s * within
         )
 
-    def prefill_only_s(self, prompt_tokens: float, cached_tokens: float = 0.0) -> float:
-        """One prompt alone in one step, in seconds (chunking adds a weight read per chunk)."""
+    def prefill_only_s(self, prompt_tokens: FloatArray, cached_tokens: FloatArray) -> FloatArray:
+        """Seconds of prompts each alone in one step (chunking adds a weight read per chunk)."""
         fresh = prompt_tokens - cached_tokens
         pairs = fresh * (cached_tokens + (fresh + 1) / 2)
-        near = min(prompt_tokens, self.window_tokens)
-        return (
-            float(self.tokens_s(np.array([fresh]))[0])
+        near = np.minimum(prompt_tokens, self.window_tokens)
+        total: FloatArray = (
+            self.tokens_s(fresh)
             + self.sequence_s
             + self.prefill_s
             + self.context_s * prompt_tokens
             + self.pair_s * pairs
             + self.window_pair_s * near * fresh
         )
+        return total
 
     def costs(self) -> StepCosts:
         """As the simulator takes them."""
@@ -186,5 +187,8 @@ def _notes(gpu: Gpu, shares: Efficiency) -> tuple[Message, ...]:
 def _layers_s(model: ModelSpec, shares: Efficiency) -> float:
     """Launch latency of all kernels of a step."""
     latent_layers = sum(group.layers for group in model.groups if group.kind is LayerKind.MLA)
-    moe_layers = model.moe.moe_layers if model.moe else 0
-    return model.layers * shares.layer_s + moe_layers * shares.moe_layer_s + latent_layers * shares.mla_layer_s
+    total_s = model.layers * shares.layer_s + latent_layers * shares.mla_layer_s
+    if model.moe:
+        shared_s = shares.shared_expert_s if model.moe.shared_expert_parameters else 0.0
+        total_s += model.moe.moe_layers * (shares.moe_layer_s + shared_s)
+    return total_s
