@@ -76,13 +76,17 @@ def _declared(flags: Sequence[str]) -> Iterator[ValidityFinding]:
 
 def check_repeats(runs: Sequence[RunFacts]) -> ValidityFinding | None:
     """``runs_differ`` when two runs of one setting disagree by more than 20 % in throughput."""
-    for setting in {_setting(run) for run in runs}:
-        rates = [r for run in runs if _setting(run) == setting and (r := achieved_per_s(run)) is not None]
-        if len(rates) > 1 and max(rates) > (1 + REPEAT_TOLERANCE) * min(rates):
+    rates: dict[tuple[object, ...], list[float]] = {}
+    for run in runs:
+        achieved = achieved_per_s(run)
+        if achieved is not None:
+            rates.setdefault(_setting(run), []).append(achieved)
+    for repeats in rates.values():
+        if max(repeats) > (1 + REPEAT_TOLERANCE) * min(repeats):
             text = msg(
                 "repeats of one setting reach {low:rate} and {high:rate}: find out what differed before using either.",
-                low=min(rates),
-                high=max(rates),
+                low=min(repeats),
+                high=max(repeats),
             )
             return ValidityFinding(code="runs_differ", severity=WARNING, text=text, fields=("request_throughput",))
     return None

@@ -22,7 +22,13 @@ MEMORY_LIMIT = "1GB"
 THREADS = 2
 IN_MEMORY = ":memory:"
 
-_STORAGE_ERRORS = (duckdb.IOException, duckdb.FatalException, duckdb.OutOfMemoryException, duckdb.ConnectionException)
+_STORAGE_ERRORS = (
+    duckdb.IOException,
+    duckdb.FatalException,
+    duckdb.OutOfMemoryException,
+    duckdb.ConnectionException,
+    duckdb.SerializationException,
+)
 
 
 def utc_now() -> str:
@@ -94,8 +100,6 @@ def _open(path: Path | str) -> duckdb.DuckDBPyConnection:
         if str(path) != IN_MEMORY:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         connection = duckdb.connect(str(path), config={"memory_limit": MEMORY_LIMIT, "threads": THREADS})
-        connection.execute("SET enable_external_access = false")
-        migrate(connection, utc_now())
     except OSError as error:
         raise StoreError(
             msg(
@@ -106,12 +110,27 @@ def _open(path: Path | str) -> duckdb.DuckDBPyConnection:
         ) from error
     except duckdb.Error as error:
         raise StoreError(_cannot_use(path, error)) from error
+    _prepare(connection, path)
     return connection
+
+
+def _prepare(connection: duckdb.DuckDBPyConnection, path: Path | str) -> None:
+    """Shut the door to other files and bring the tables up to date; a database that fails here is released again."""
+    try:
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        migrate(connection, utc_now())
+    except duckdb.Error as error:
+        connection.close()
+        raise StoreError(_cannot_use(path, error)) from error
+    except StoreError:
+        connection.close()
+        raise
 
 
 def _cannot_use(path: Path | str, error: duckdb.Error) -> Message:
     text = str(error)
-    if "lock" in text.lower():
+    if "set lock" in text:
         return msg(
             "{path}: another program has this database open: close it there, one program may use it at a time.",
             path=str(path),

@@ -21,6 +21,8 @@ _FAILED = frozenset({"out of memory", *_FAILED_WORDS.split()})
 _NO_UNITS = frozenset({"", *_COUNTED.split()})
 _INFINITE = frozenset({"inf", "infinity", "∞", "+inf", "unlimited", "不限"})
 _BLANKS = dict.fromkeys(map(ord, " \u00a0\u202f\u2009'’_"))
+_PLAIN = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+"""Most cells; they need none of the care below."""
 _CELL = re.compile(r"^([+\-−]?\d[\d.,]*(?:e[+\-]?\d+)?|[+\-−]?[.,]\d+)(.*)$", re.IGNORECASE | re.DOTALL)
 _COMMA_LAST = re.compile(r"\d\.\d{3}(?:\.\d{3})*,\d|\d\.\d{3}\.\d{3}")
 _POINT_LAST = re.compile(r"\d,\d{3}(?:,\d{3})*\.\d|\d,\d{3},\d{3}")
@@ -68,6 +70,8 @@ class Number:
 
 def parse_cell(cell: str, *, decimal_comma: bool, what: str) -> Number | Special:
     """A cell of a number column; refuses the row when it holds words or an unclear multiplier."""
+    if _PLAIN.fullmatch(cell) and not (decimal_comma and "." in cell):
+        return Number(value=_float(cell, decimal_comma=False))
     text = unicodedata.normalize("NFKC", cell).strip()
     special = _special(text)
     if special is not None:
@@ -94,6 +98,8 @@ def parse_cell(cell: str, *, decimal_comma: bool, what: str) -> Number | Special
 def uses_decimal_comma(cells: Iterable[str]) -> bool | None:
     """Whether a column writes ``1.204,8``; ``None`` when its cells leave it open (``1.204`` or whole numbers)."""
     for cell in cells:
+        if "," not in cell and "." not in cell and cell.isascii():
+            continue
         text = unicodedata.normalize("NFKC", cell).strip().translate(_BLANKS)
         if _COMMA_LAST.search(text) or _COMMA_DECIMAL.match(text):
             return True

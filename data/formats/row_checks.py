@@ -16,6 +16,8 @@ LABELS = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E"}
 _RISING = (("p50_s", "P50"), ("p90_s", "P90"), ("p95_s", "P95"), ("p99_s", "P99"))
 MAX_NUMBER = 1e15
 """Larger than any count a benchmark can reach."""
+_NAMES = tuple(field.name for field in fields(BenchmarkRun))
+_STATISTICS = tuple(field.name for field in fields(LatencyStats))
 _ROUNDING = 1.001
 """Two columns rounded differently may disagree by this factor before they count as swapped."""
 
@@ -37,14 +39,12 @@ def check_row(run: BenchmarkRun) -> None:
 
 
 def _negative(run: BenchmarkRun) -> Iterator[Message]:
-    for field in fields(run):
-        value = getattr(run, field.name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        if not 0 <= value <= MAX_NUMBER:
+    for name in _NAMES:
+        value = getattr(run, name)
+        if isinstance(value, int | float) and not 0 <= value <= MAX_NUMBER:
             yield msg(
                 "{field} is {value:.6g}: a number from 0 to {limit:.0e} was expected.",
-                field=field.name,
+                field=name,
                 value=value,
                 limit=MAX_NUMBER,
             )
@@ -52,8 +52,8 @@ def _negative(run: BenchmarkRun) -> Iterator[Message]:
 
 def _negative_latency(run: BenchmarkRun) -> Iterator[Message]:
     for name, stats in _latencies(run):
-        for field in fields(stats):
-            value = getattr(stats, field.name)
+        for key in _STATISTICS:
+            value = getattr(stats, key)
             if value is not None and not (value >= 0 and math.isfinite(value)):
                 yield msg(
                     "{latency} is {value:ms}: a latency cannot be negative, check the column.",

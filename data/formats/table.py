@@ -14,9 +14,11 @@ from data.formats.fields import FIELDS
 from data.formats.headers import is_statistic, understand
 
 SEPARATORS = (",", ";", "\t", "|")
-MAX_ROWS = 200_000
+MAX_ROWS = 100_000
 """Most rows read from a table; one row is a load point or a request."""
 MAX_COLUMNS = 500
+MAX_METRICS = 500
+"""A table with more rows does not run sideways."""
 HEADER_SEARCH_ROWS = 20
 """A title and notes may stand above the header, but not more than this."""
 MIN_KNOWN = 2
@@ -181,6 +183,8 @@ def _unique(headers: Sequence[str]) -> tuple[str, ...]:
 
 def _sideways(rows: list[Row], separator: str) -> Table | None:
     """Metrics down the first column: one value column a run, with the concurrency in its heading when it has one."""
+    if len(rows) > MAX_METRICS:
+        return None
     across = max((_known(row.cells) for row in rows[:HEADER_SEARCH_ROWS]), default=0)
     body = [row for row in rows if len(row.cells) > 1 and understand(row.cells[0]) is not None]
     down = _known([row.cells[0] for row in body])
