@@ -47,7 +47,8 @@ def test_imports_go_one_way() -> None:
 
 
 def test_every_file_is_short_enough_to_read_at_once() -> None:
-    lines = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in CODE}
+    """Tests may be longer: a table of cases is read where it is needed."""
+    lines = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in PRODUCT}
     assert not {name: count for name, count in lines.items() if count > (90 if name.startswith("pages") else 350)}
 
 
