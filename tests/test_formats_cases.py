@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from calc.errors import UnreadableFile
 from data.formats import read, records
 
 WITHIN = 0.01
@@ -54,6 +55,13 @@ def test_a_real_result_file_raises_exactly_its_validity_codes(cases_dir: Path) -
         codes = [warning.code for warning in result.warnings]
         assert set(codes) - RAISES_MORE.get(name, set()) == set(entry["warnings"]), name
         assert len(codes) == len(set(codes)), name
+
+
+def test_a_tool_without_a_reader_is_named_and_never_guessed_at(cases_dir: Path) -> None:
+    """One of them has microseconds without saying so; read as somebody's own table it would be wrong a thousandfold."""
+    for name, tool in (("perf_analyzer_inception.csv", "perf_analyzer"), ("k6_handle_summary.json", "k6")):
+        with pytest.raises(UnreadableFile, match=tool):
+            read((cases_dir / "formats" / name).read_bytes(), name)
 
 
 def test_the_name_of_a_file_decides_nothing(cases_dir: Path) -> None:

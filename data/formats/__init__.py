@@ -12,8 +12,9 @@ from data.formats.columns import ColumnGuess, guesses
 from data.formats.document import Document, open_document
 from data.formats.fields import FIELD_CHOICES
 from data.formats.generic_csv import read_table
+from data.formats.other_tools import name_of_tool
 from data.formats.record import records, to_record
-from data.formats.table import find_table
+from data.formats.table import Table, find_table
 from data.records import ReadResult
 
 __all__ = [
@@ -38,12 +39,10 @@ class Reader:
 
 
 READERS: tuple[Reader, ...] = (
-    Reader(title="vllm bench serve (JSON, JSON Lines, sweep)", looks_like=vllm_serve.looks_like, read=vllm_serve.read),
-    Reader(title="metrics text (vLLM, SGLang, DCGM)", looks_like=metrics_file.looks_like, read=metrics_file.read),
+    Reader(title="vllm bench serve", looks_like=vllm_serve.looks_like, read=vllm_serve.read),
+    Reader(title="/metrics (vLLM, SGLang, DCGM)", looks_like=metrics_file.looks_like, read=metrics_file.read),
 )
 """Tools with a signature of their own, most specific first; the generic table is tried last."""
-
-TABLE_TITLE = "a table with a header (CSV, tab, semicolon)"
 
 
 def read(content: bytes, name: str, columns: Mapping[str, str] | None = None) -> ReadResult:
@@ -55,10 +54,7 @@ def read(content: bytes, name: str, columns: Mapping[str, str] | None = None) ->
     reader = _reader(document) if columns is None else None
     if reader is not None:
         return reader.read(document)
-    table = None if document.values else find_table(document.text, name)
-    if table is None:
-        raise _unknown(name)
-    return read_table(document, table, columns)
+    return read_table(document, _table(document), columns)
 
 
 def propose_columns(content: bytes, name: str) -> tuple[ColumnGuess, ...]:
@@ -68,22 +64,37 @@ def propose_columns(content: bytes, name: str) -> tuple[ColumnGuess, ...]:
     """
     try:
         document = open_document(content, name)
-        table = None if document.values or _reader(document) else find_table(document.text, name)
+        return () if _reader(document) else guesses(_table(document))
     except UnreadableFile:
         return ()
-    return () if table is None else guesses(table)
 
 
 def _reader(document: Document) -> Reader | None:
     return next((reader for reader in READERS if reader.looks_like(document)), None)
 
 
-def _unknown(name: str) -> UnreadableFile:
-    return UnreadableFile(
-        msg(
-            "{file}: expected {formats}; the content is none of them. Give the tool's own result file, or a table "
-            "whose header names a latency or a throughput.",
-            file=name,
-            formats="; ".join((*(reader.title for reader in READERS), TABLE_TITLE)),
+def _table(document: Document) -> Table:
+    """The hand-made table in a file, or the reason why there is none."""
+    tools = ", ".join(reader.title for reader in READERS)
+    other = name_of_tool(document)
+    if other is not None:
+        raise UnreadableFile(
+            msg(
+                "{file}: results of {tools} or a table of your own were expected, this is a file of {other}, which is "
+                "not read: copy its figures into a table whose headers name units.",
+                file=document.name,
+                tools=tools,
+                other=other,
+            )
         )
-    )
+    table = None if document.values else find_table(document.text, document.name)
+    if table is None:
+        raise UnreadableFile(
+            msg(
+                "{file}: results of {tools} were expected, or a table (CSV) whose header names a latency or a "
+                "throughput; the content is neither: give the tool's own result file.",
+                file=document.name,
+                tools=tools,
+            )
+        )
+    return table

@@ -18,18 +18,18 @@ _BYTE_ORDER_MARKS = (
 )
 
 _BINARY_KINDS = (
-    (b"\x89PNG", "PNG image"),
-    (b"\xff\xd8\xff", "JPEG image"),
-    (b"GIF8", "GIF image"),
-    (b"%PDF", "PDF document"),
-    (b"PK\x03\x04", "Excel workbook or zip archive"),
-    (b"\xd0\xcf\x11\xe0", "old Excel workbook"),
-    (b"\x1f\x8b", "gzip archive"),
-    (b"SQLite format 3", "SQLite database"),
-    (b"PAR1", "Parquet file"),
-    (b"\x80\x04\x95", "Python pickle"),
-    (b"\x80\x05\x95", "Python pickle"),
-    (b"\x7fELF", "program"),
+    (b"\x89PNG", msg("PNG image")),
+    (b"\xff\xd8\xff", msg("JPEG image")),
+    (b"GIF8", msg("GIF image")),
+    (b"%PDF", msg("PDF document")),
+    (b"PK\x03\x04", msg("Excel workbook or zip archive")),
+    (b"\xd0\xcf\x11\xe0", msg("old Excel workbook")),
+    (b"\x1f\x8b", msg("gzip archive")),
+    (b"SQLite format 3", msg("SQLite database")),
+    (b"PAR1", msg("Parquet file")),
+    (b"\x80\x04\x95", msg("Python pickle")),
+    (b"\x80\x05\x95", msg("Python pickle")),
+    (b"\x7fELF", msg("program")),
 )
 """First bytes of files that people drop on an upload field. None of them is opened, a pickle least of all."""
 

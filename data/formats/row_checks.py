@@ -80,7 +80,7 @@ def _falling_percentiles(run: BenchmarkRun) -> Iterator[Message]:
 def _ttft_above_e2e(run: BenchmarkRun) -> Iterator[Message]:
     if run.ttft is None or run.e2e is None:
         return
-    for key, label in (("mean_s", "mean"), *_RISING):
+    for key, label in (("mean_s", msg("mean")), *_RISING):
         ttft, e2e = getattr(run.ttft, key), getattr(run.e2e, key)
         if ttft is not None and e2e is not None and ttft > e2e * _ROUNDING:
             yield msg(

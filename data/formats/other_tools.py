@@ -1,0 +1,51 @@
+"""Results of tools that have no reader here. They look readable, but a guess at their units would be wrong."""
+
+from __future__ import annotations
+
+from data.formats.document import Document
+
+_JSON_KEYS = (
+    ("SGLang bench_serving", ("backend", "dataset_name", "output_throughput")),
+    ("SGLang bench_one_batch", ("batch_size", "prefill_latency")),
+    ("vllm bench latency", ("avg_latency", "percentiles")),
+    ("vllm bench throughput", ("elapsed_time", "requests_per_second")),
+    ("GuideLLM", ("benchmarks",)),
+    ("AIPerf", ("schema_version", "request_latency")),
+    ("AIPerf", ("records", "input_config")),
+    ("AIPerf", ("metadata", "metrics")),
+    ("inference-perf", ("load_summary", "successes")),
+    ("llmperf", ("results_ttft_s_mean",)),
+    ("llmperf", ("ttft_s", "end_to_end_latency_s")),
+    ("evalscope", ("Test Duration (s)", "Total Requests")),
+    ("evalscope", ("Time taken for tests (s)",)),
+    ("evalscope", ("Percentiles", "TTFT (ms)")),
+    ("trtllm-bench", ("engine", "world_info", "performance")),
+    ("InferenceX", ("hw", "conc", "tput_per_gpu")),
+    ("k6", ("root_group", "metrics")),
+    ("gpustat", ("gpus", "driver_version")),
+)
+"""Keys that stand at the top level of each tool's JSON."""
+
+_TABLE_WORDS = (
+    ("Triton perf_analyzer", ("Inferences/Second", "Client Send")),
+    ("Locust", ("Request Count", "Median Response Time")),
+    ("Locust", ("User Count", "Total Request Count")),
+    ("AIPerf or genai-perf", ("Metric,avg,min",)),
+    ("GuideLLM", ("Successful Requests per second mean",)),
+    ("GuideLLM", ("Run Info", "Benchmark")),
+    ("multi-round-qa", ("prompt_tokens", "generation_time", "launch_time")),
+    ("nvidia-smi", ("utilization.gpu", "memory.used")),
+    ("nvidia-smi dmon", ("# gpu", "# Idx")),
+)
+"""Words in the first two lines of each tool's table."""
+
+
+def name_of_tool(document: Document) -> str | None:
+    """The tool that wrote the file, when it is one of these."""
+    if document.values:
+        first = document.values[0].value
+        first = first[0] if isinstance(first, list) and first else first
+        keys = set(first) if isinstance(first, dict) else set()
+        return next((tool for tool, signs in _JSON_KEYS if keys.issuperset(signs)), None)
+    head = "\n".join(document.text.lstrip().split("\n", 2)[:2])
+    return next((tool for tool, signs in _TABLE_WORDS if all(sign in head for sign in signs)), None)
