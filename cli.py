@@ -11,6 +11,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
@@ -165,7 +166,7 @@ def _review_of(case: Any) -> Review:
     from calc.decide import scenario_decision
     from data import catalogue
     from data.case import read_case
-    from ui.sheet import build_review
+    from ui.sheet import Filing, build_review
 
     scenario, _ = read_case(case)
     deployment, workload = scenario.deployment, scenario.workload
@@ -178,6 +179,7 @@ def _review_of(case: Any) -> Review:
         scenario_decision(scenario, tuple(catalogue.gpus().values())),
         sweep=latency.sweep(scenario),
         cost_per_million_tokens=prices.per_million_output_tokens if prices else None,
+        filing=Filing(created_at=datetime.now(UTC).date().isoformat()),
         case=case,
     )
 
