@@ -1,0 +1,291 @@
+"""Predictions: decomposition, ordering, scaling, the sweep and its knee, and measured serving points."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calc.errors import ImpossibleDeployment
+from calc.evidence import Percentiles
+from calc.latency import LatencyReport, headroom_per_s, load_of, predict, sweep, with_load
+from calc.scenario import Scenario
+from data.case import read_case
+
+CHAT: dict[str, Any] = {
+    "model": "meta-llama/Meta-Llama-3.1-8B-Instruct",
+    "gpu": "h100-sxm",
+    "engine": "vllm",
+    "engine_version": "0.15.1",
+    "workload": {
+        "prompt_tokens": {"distribution": "lognormal", "p50": 500, "p95": 1500},
+        "output_tokens": {"distribution": "lognormal", "p50": 250, "p95": 600},
+        "arrivals": {"kind": "poisson", "rate_per_s": 12},
+    },
+    "slo": {"ttft_ms": 300, "itl_ms": 40, "percentile": 0.95},
+}
+
+
+def scenario(arrivals: dict[str, Any] | None = None, load: dict[str, Any] | None = None, **more: Any) -> Scenario:
+    workload = {**CHAT["workload"], **(load or {}), **({"arrivals": arrivals} if arrivals else {})}
+    return read_case({**CHAT, "workload": workload, **more})[0]
+
+
+ARRIVALS = {
+    "poisson": {"kind": "poisson", "rate_per_s": 12},
+    "constant": {"kind": "constant", "rate_per_s": 12},
+    "gamma": {"kind": "gamma", "rate_per_s": 12, "cv": 2.0},
+    "per-minute": {"kind": "per-minute", "rates_per_s": [6, 18, 12]},
+    "closed": {"kind": "closed", "concurrency": 32},
+}
+
+
+@pytest.mark.parametrize("kind", ARRIVALS)
+@pytest.mark.parametrize("http", [True, False])
+def test_the_four_parts_add_up_to_the_end_to_end_time(kind: str, http: bool) -> None:
+    report = predict(scenario(ARRIVALS[kind], http=http))
+    assert report.e2e.mean_s == pytest.approx(report.queue_s + report.prefill_s + report.decode_s + report.network_s)
+    assert report.ttft.mean_s == pytest.approx(report.queue_s + report.prefill_s + report.network_s)
+    assert (report.network_s > 0) is http
+
+
+@pytest.mark.parametrize("kind", ARRIVALS)
+def test_percentiles_rise_and_lie_in_their_bands(kind: str) -> None:
+    report = predict(scenario(ARRIVALS[kind]))
+    for kept in (report.ttft, report.itl, report.tpot, report.e2e):
+        values = [kept.p50_s, kept.p90_s, kept.p95_s, kept.p99_s]
+        assert values == sorted(values)
+    for kept, band in ((report.ttft, report.ttft_band), (report.tpot, report.tpot_band), (report.e2e, report.e2e_band)):
+        assert band is not None
+        for name in ("p50_s", "p90_s", "p95_s", "p99_s"):
+            low, high = getattr(band, name)
+            assert low <= getattr(kept, name) <= high
+
+
+def test_the_band_of_p95_covers_the_long_run_value() -> None:
+    """95 % bands of 1,000 requests, 40 seeds: at light load at least 33 cover (binomial, 1 in 1,000 fewer)."""
+    light = scenario({"kind": "poisson", "rate_per_s": 1})
+    truth = predict(light, requests=60_000, seed=99).ttft.p95_s
+    assert truth is not None
+    bands = [predict(light, seed=seed).ttft_band for seed in range(40)]
+    assert sum(band is not None and band.p95_s[0] <= truth <= band.p95_s[1] for band in bands) >= 33
+
+
+def test_the_same_seed_gives_the_same_report_and_another_does_not() -> None:
+    assert predict(scenario()) == predict(scenario())
+    assert predict(scenario(), seed=2).ttft != predict(scenario(), seed=1).ttft
+
+
+def test_throughput_of_an_open_loop_is_its_rate_and_littles_law_holds() -> None:
+    report = predict(scenario(), requests=10_000)
+    assert report.offered_rate_per_s == 12
+    assert report.request_rate_per_s == pytest.approx(12, rel=0.03)
+    assert report.concurrency == pytest.approx(report.request_rate_per_s * (report.e2e.mean_s or 0))
+
+
+def test_a_closed_loop_keeps_its_users_in_the_system() -> None:
+    report = predict(scenario({"kind": "closed", "concurrency": 48}), requests=4000)
+    assert report.offered_rate_per_s is None
+    assert report.concurrency == pytest.approx(48, rel=0.03)
+
+
+def test_more_load_never_lowers_latency() -> None:
+    reports = [predict(scenario({"kind": "poisson", "rate_per_s": rate}), requests=3000) for rate in (1, 6, 12, 20, 26)]
+    for pick in (lambda r: r.ttft.mean_s, lambda r: r.tpot.mean_s, lambda r: r.e2e.p99_s):
+        values = [pick(report) for report in reports]
+        assert values == sorted(values)
+
+
+def test_more_bandwidth_never_raises_the_gap_between_tokens() -> None:
+    base = scenario()
+    gpu = base.deployment.gpu
+    gaps = []
+    for factor in (0.5, 1, 2, 4):
+        faster = replace(gpu, bandwidth_bytes_per_s=factor * (gpu.bandwidth_bytes_per_s or 0))
+        gaps.append(predict(replace(base, deployment=replace(base.deployment, gpu=faster))).itl)
+    for pick in (lambda kept: kept.mean_s, lambda kept: kept.p99_s):
+        assert [pick(gap) for gap in gaps] == sorted((pick(gap) for gap in gaps), reverse=True)
+
+
+def test_more_prefix_hits_never_raise_the_time_to_first_token() -> None:
+    means = [predict(scenario(load={"prefix_hit_share": share})).ttft.mean_s for share in (0, 0.3, 0.6, 0.9)]
+    assert means == sorted(means, reverse=True)
+
+
+def test_hits_count_only_with_the_prefix_cache_on() -> None:
+    without = predict(scenario(load={"prefix_hit_share": 0.9}, enable_prefix_caching=False))
+    assert without.ttft == predict(scenario(enable_prefix_caching=False)).ttft
+    assert any("Prefix caching is off" in str(note) for note in without.notes)
+
+
+def test_twice_the_replicas_carry_twice_the_load_at_the_same_latency() -> None:
+    one = predict(scenario({"kind": "poisson", "rate_per_s": 12}))
+    two = predict(scenario({"kind": "poisson", "rate_per_s": 24}, replicas=2))
+    assert two.ttft == one.ttft
+    assert two.max_rate_per_s == pytest.approx(2 * one.max_rate_per_s)
+    assert two.output_tokens_per_s == pytest.approx(2 * one.output_tokens_per_s)
+
+
+def test_bursts_lengthen_the_queue() -> None:
+    calm, poisson, bursty = (
+        predict(scenario({"kind": "gamma", "rate_per_s": 24, "cv": cv}), requests=5000).ttft.p99_s for cv in (0.3, 1, 4)
+    )
+    assert calm is not None
+    assert poisson is not None
+    assert bursty is not None
+    assert calm < poisson < bursty
+
+
+def test_a_peak_minute_is_worse_than_its_mean_rate() -> None:
+    flat = predict(scenario({"kind": "poisson", "rate_per_s": 16}), requests=8000)
+    peaky = predict(scenario({"kind": "per-minute", "rates_per_s": [4, 4, 40]}), requests=8000)
+    assert (peaky.ttft.p95_s or 0) > 2 * (flat.ttft.p95_s or 0)
+
+
+def test_chunked_prefill_cuts_the_tail_of_the_gaps() -> None:
+    long = {
+        "prompt_tokens": {"distribution": "fixed", "value": 12_000},
+        "arrivals": {"kind": "poisson", "rate_per_s": 1},
+    }
+    chunked = predict(scenario(load=long, max_num_batched_tokens=1024))
+    whole = predict(scenario(load=long, enable_chunked_prefill=False))
+    assert (chunked.itl.p99_s or 0) < 0.5 * (whole.itl.p99_s or 0)
+
+
+def test_overload_is_a_result_with_the_rate_that_is_left() -> None:
+    report = predict(scenario({"kind": "poisson", "rate_per_s": 60}), requests=3000)
+    assert report.saturated
+    assert report.request_rate_per_s < 35
+    assert report.slo_met is False
+    assert np.isfinite(report.ttft.p99_s or np.nan)
+
+
+def test_a_full_pool_preempts_and_is_named() -> None:
+    report = predict(scenario({"kind": "poisson", "rate_per_s": 20}, kv_tokens=20_000), requests=3000)
+    assert report.preemptions > 0
+    assert report.kv_usage_max_share > 0.98
+    assert report.limit == report.bound == "memory_capacity"
+
+
+def test_too_few_slots_are_named() -> None:
+    report = predict(scenario({"kind": "poisson", "rate_per_s": 12}, max_num_seqs=8), requests=2000)
+    assert report.saturated
+    assert report.bound == "sequences"
+
+
+def test_a_finite_benchmark_is_simulated_whole() -> None:
+    report = predict(scenario(load={"num_requests": 321}))
+    assert report.requests == 321
+
+
+def test_users_of_a_benchmark_start_at_once_and_prefill_in_a_burst() -> None:
+    """The first wave waits for its own prefills; over ten waves the mean time to first token shows it."""
+    closed = {"kind": "closed", "concurrency": 64}
+    steady = predict(scenario(closed))
+    burst = predict(scenario(closed, load={"num_requests": 640}))
+    assert (burst.ttft.p99_s or 0) > 2 * (steady.ttft.p99_s or 0)
+
+
+def test_a_model_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ImpossibleDeployment, match="does not fit"):
+        predict(scenario(model="meta-llama/Meta-Llama-3.1-70B-Instruct"))
+
+
+@pytest.mark.parametrize("kind", ["poisson", "per-minute", "closed"])
+def test_a_sweep_rises_and_contains_the_operating_load(kind: str) -> None:
+    asked = scenario(ARRIVALS[kind])
+    found = sweep(asked)
+    assert found.axis == ("concurrency" if kind == "closed" else "rate")
+    assert list(found.loads) == sorted(found.loads)
+    assert found.operating_load in found.loads
+    at_operating = found.reports[found.loads.index(found.operating_load)]
+    assert at_operating == predict(asked)
+
+
+def test_the_knee_meets_the_slo_and_a_tenth_more_does_not() -> None:
+    asked = scenario()
+    found = sweep(asked)
+    assert found.knee_load is not None
+    assert predict(replace(asked, workload=with_load(asked.workload, found.knee_load))).slo_met
+    assert not predict(replace(asked, workload=with_load(asked.workload, 1.1 * found.knee_load))).slo_met
+    assert headroom_per_s(asked, load_sweep=found) == pytest.approx(found.knee_load - load_of(asked.workload))
+
+
+def test_without_a_target_there_is_no_knee_and_no_attainment() -> None:
+    asked = scenario(slo=None)
+    found = sweep(asked)
+    assert found.knee_load is None
+    assert headroom_per_s(asked, load_sweep=found) is None
+    report = predict(asked)
+    assert report.slo_attainment_share is None
+    assert report.slo_met is None
+    assert report.goodput_per_s is None
+
+
+def test_an_slo_no_load_can_meet_has_no_knee() -> None:
+    asked = scenario(slo={"ttft_ms": 1})
+    found = sweep(asked)
+    assert found.knee_load is None
+    assert headroom_per_s(asked, load_sweep=found) == -12
+
+
+def test_attainment_falls_with_the_target() -> None:
+    shares = [predict(scenario(slo={"e2e_ms": ms})).slo_attainment_share for ms in (10, 1000, 3000, 100_000)]
+    assert shares == sorted(shares)
+    assert shares[0] == 0
+    assert shares[-1] == 1
+
+
+TARGETS = {"tpot_ms": 0.08, "ttft_ms": 0.20, "e2e_ms": 0.08}
+"""Median relative error of means aimed at, per group of measured runs."""
+MISSED = {
+    ("inferencex-tensorrt-llm", "ttft_ms"): "+100 to +300 ms at 1 k prompts on TP 1-4, not on TP 8: cause not known",
+    ("inferencex-tensorrt-llm", "tpot_ms"): "8 to 19 % too slow on Llama 70B FP8: kernel shares are those of vLLM",
+    ("inferencex-sglang", "ttft_ms"): "prefill of DeepSeek-R1 takes twice what its matrix products explain",
+    ("recorded", "ttft_ms"): "overloaded runs: 7 % less per token makes 24 % less waiting",
+    ("recorded", "tpot_ms"): "128 small experts over PCIe are 22 % too fast",
+    ("recorded", "e2e_ms"): "follows from the two above",
+}
+STATED = {
+    "blis-dense": ("tpot_ms", "ttft_ms", "e2e_ms"),
+    "blis-moe": ("tpot_ms", "ttft_ms", "e2e_ms"),
+    "inferencex-vllm": ("tpot_ms", "ttft_ms"),
+    "inferencex-tensorrt-llm": ("tpot_ms", "ttft_ms"),
+    "inferencex-sglang": ("tpot_ms", "ttft_ms"),
+    "recorded": ("tpot_ms", "ttft_ms", "e2e_ms"),
+}
+"""Metrics each group of runs states."""
+
+
+@pytest.fixture(scope="module")
+def errors(cases_dir: Path) -> dict[tuple[str, str], list[float]]:
+    """Relative errors of predicted means by group and metric."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for line in (cases_dir / "latency" / "predict_cases.jsonl").read_text().splitlines():
+        point = json.loads(line)
+        report = predict(read_case(point["case"])[0])
+        for metric, value in predicted_means(report).items():
+            measured = point["measured"].get(metric, {}).get("mean")
+            if measured and value.mean_s:
+                found[point["group"], metric].append(value.mean_s * 1000 / measured - 1)
+    return found
+
+
+def predicted_means(report: LatencyReport) -> dict[str, Percentiles]:
+    return {"ttft_ms": report.ttft, "tpot_ms": report.tpot, "e2e_ms": report.e2e}
+
+
+@pytest.mark.parametrize(
+    ("group", "metric"), [(group, metric) for group, stated in STATED.items() for metric in stated]
+)
+def test_measured_runs_are_met_in_the_median(
+    errors: dict[tuple[str, str], list[float]], group: str, metric: str, request: pytest.FixtureRequest
+) -> None:
+    if (group, metric) in MISSED:
+        request.applymarker(pytest.mark.xfail(reason=MISSED[group, metric], strict=True))
+    assert float(np.median(np.abs(errors[group, metric]))) <= TARGETS[metric]
