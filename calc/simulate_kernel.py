@@ -122,20 +122,29 @@ def bin_start_s(found: int) -> float:
 
 
 @compiled
+def spread_gaps(n: IntArray, first_s: float, rise_s: float, steps: int, sequences: int) -> None:
+    """The same over several bins."""
+    low = gap_bin(first_s)
+    high = gap_bin(first_s + rise_s * (steps - 1))
+    done = 0
+    while low < high:
+        below = min(max(int((bin_start_s(low + 1) - first_s) / rise_s) + 1, done), steps)
+        n[n[GAPS] + low] += (below - done) * sequences
+        done = below
+        low += 1
+    n[n[GAPS] + high] += (steps - done) * sequences
+
+
+@inlined
 def count_gaps(n: IntArray, x: FloatArray, first_s: float, rise_s: float, steps: int, sequences: int) -> None:
     """Gaps of ``steps`` decode steps, the next ``rise_s`` longer than the last, into the histogram."""
     n[DECODE_TOKENS] += steps * sequences
     x[GAP_S] += sequences * (steps * first_s + rise_s * steps * (steps - 1) / 2)
     low = gap_bin(first_s)
-    high = gap_bin(first_s + rise_s * (steps - 1))
-    done = 0
-    while low < high:
-        edge_s = bin_start_s(low + 1)
-        below = min(max(int((edge_s - first_s) / rise_s) + 1, done), steps)
-        n[n[GAPS] + low] += (below - done) * sequences
-        done = below
-        low += 1
-    n[n[GAPS] + high] += (steps - done) * sequences
+    if first_s + rise_s * (steps - 1) < bin_start_s(low + 1):
+        n[n[GAPS] + low] += steps * sequences
+    else:
+        spread_gaps(n, first_s, rise_s, steps, sequences)
 
 
 @inlined
@@ -221,17 +230,19 @@ def finish(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, request: int)
 
 
 @compiled
-def advance(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, steps: int) -> None:
-    """Moves the step counter and lets everything due leave: contexts grow, windows fill, sequences finish."""
-    n[STEP] += steps
-    n[CONTEXT] += n[DECODING] * steps
-    n[WINDOW_CONTEXT] += n[WINDOW_GROWING] * steps
+def cross_windows(n: IntArray, r: IntArray, q: IntArray) -> None:
+    """Sequences whose context reaches the window stop growing in windowed layers."""
     while n[CROSS_HEAP] > 0 and q[CROSS, 0] >> KEY_BITS <= n[STEP]:
         request = q[CROSS, 0] & REQUEST_MASK
         due = q[CROSS, 0] >> KEY_BITS
         n[CROSS_HEAP] = pop(q, CROSS, n[CROSS_HEAP])
         if due == due_step(r, request, n[WINDOW_TOKENS]):
             n[WINDOW_GROWING] -= 1
+
+
+@compiled
+def retire(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -> None:
+    """Sequences that have all their tokens finish; keys left by preempted ones are dropped."""
     while n[DONE_HEAP] > 0 and q[DONE, 0] >> KEY_BITS <= n[STEP]:
         request = q[DONE, 0] & REQUEST_MASK
         due = q[DONE, 0] >> KEY_BITS
@@ -239,6 +250,18 @@ def advance(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray,
         if due == due_step(r, request, 0):
             leave(n, r, request)
             finish(n, x, r, t, request)
+
+
+@inlined
+def advance(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, steps: int) -> None:
+    """Moves the step counter; contexts grow, windows fill, sequences finish."""
+    n[STEP] += steps
+    n[CONTEXT] += n[DECODING] * steps
+    n[WINDOW_CONTEXT] += n[WINDOW_GROWING] * steps
+    if n[CROSS_HEAP] > 0:
+        cross_windows(n, r, q)
+    if n[DONE_HEAP] > 0 and q[DONE, 0] >> KEY_BITS <= n[STEP]:
+        retire(n, x, r, t, q)
 
 
 @compiled

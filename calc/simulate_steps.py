@@ -293,7 +293,9 @@ def leap(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, lo
 def arrive(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -> bool:
     """Lets requests in at a step boundary; an idle engine jumps to the next arrival. False: nothing is left to do."""
     idle = n[DECODING] == 0 and n[PARTIAL] < 0
-    issue(n, r, t, x[BEFORE] if n[QUEUED_STEP] and not idle else x[NOW])
+    until_s = x[BEFORE] if n[QUEUED_STEP] and not idle else x[NOW]
+    if next_arrival(n, r, t) <= until_s:
+        issue(n, r, t, until_s)
     if idle and next_waiting(n, q) < 0:
         arrival = next_arrival(n, r, t)
         if isinf(arrival):
