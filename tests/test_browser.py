@@ -68,7 +68,9 @@ def type_number(page: Any, label: str, value: str) -> None:
 
 
 def metrics(page: Any) -> list[str]:
-    return list(page.get_by_test_id("stMetricValue").all_inner_texts())
+    values = page.get_by_test_id("stMetricValue")
+    values.first.wait_for()
+    return list(values.all_inner_texts())
 
 
 def test_a_platform_engineer_goes_from_the_example_to_a_signed_sheet(browser: Any, site: str, tmp_path: Path) -> None:

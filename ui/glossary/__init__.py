@@ -1,0 +1,10 @@
+"""One table for every input field, every metric and every code: label, unit, help, bounds, formula, source.
+
+Widgets, charts, the sheet and the guide all read these rows; nothing is worded twice.
+"""
+
+from ui.glossary.codes import BOUNDS, CHOICES, OUTCOMES, PROVENANCE
+from ui.glossary.fields import FIELDS, Field
+from ui.glossary.terms import TERMS, Term
+
+__all__ = ["BOUNDS", "CHOICES", "FIELDS", "OUTCOMES", "PROVENANCE", "TERMS", "Field", "Term"]

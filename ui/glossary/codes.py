@@ -1,0 +1,49 @@
+"""Words for codes: provenance, outcomes, what binds, and the options of select boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from calc.decision import BOTTLENECK_NAMES, OUTCOME_NAMES
+from calc.messages import Message, msg
+
+PROVENANCE: Mapping[str, Message] = {
+    "measured": msg("measured"),
+    "simulated": msg("simulated"),
+    "estimated": msg("estimated"),
+    "declared": msg("declared"),
+    "sample": msg("made-up sample"),
+    "missing": msg("missing"),
+}
+"""How a figure came to be known; shown beside every number."""
+
+OUTCOMES: Mapping[str, Message] = MappingProxyType({outcome.value: name for outcome, name in OUTCOME_NAMES.items()})
+"""The six answers in words."""
+
+BOUNDS: Mapping[str, Message] = BOTTLENECK_NAMES
+"""What binds, in words."""
+
+CHOICES: Mapping[str, Message] = {
+    "newest": msg("newest known"),
+    "auto": msg("auto"),
+    "on": msg("on"),
+    "off": msg("off"),
+    "own": msg("Own figures"),
+    "lognormal": msg("Lognormal (P50, P95)"),
+    "fixed": msg("All equal"),
+    "uniform": msg("Uniform"),
+    "empirical": msg("Quantiles"),
+    "poisson": msg("Poisson"),
+    "constant": msg("Constant gaps"),
+    "gamma": msg("Gamma (CV)"),
+    "per-minute": msg("Rate per minute"),
+    "closed": msg("Closed loop"),
+    "custom": msg("Custom"),
+    "online-service": msg("Online service"),
+    "knowledge-rag": msg("Knowledge Q&A (RAG)"),
+    "agent": msg("Agent workflow"),
+    "code-completion": msg("Code completion"),
+    "offline-batch": msg("Offline batch"),
+}
+"""Words for option codes."""
