@@ -257,13 +257,16 @@ def _ranks(replica: Replica, workload: Workload) -> int:
 
 
 def _completed(result: SimulationResult, workload: Workload) -> tuple[float, int, int]:
-    """Seconds, requests and output tokens completed: of the whole run if finite, else between the measured arrivals."""
+    """Seconds, requests and output tokens completed: of the whole run if finite, else while the measured ones start."""
     finished = result.finished_s
     if workload.num_requests is not None:
         begin, end = float(result.arrival_s[0]), result.end_s
     else:
-        begin, end = (float(result.arrival_s[i]) for i in (result.measured.start, result.measured.stop - 1))
+        begin, end = (float(result.admitted_s[i]) for i in (result.measured.start, result.measured.stop - 1))
     inside = (finished >= begin) & (finished <= end)
+    if not inside.any():  # one burst starts everything: count to its end
+        end = result.end_s
+        inside = (finished >= begin) & (finished <= end)
     return end - begin, int(inside.sum()), int(result.output_tokens[inside].sum())
 
 

@@ -12,6 +12,7 @@ from calc.engine import Settings, resolve
 from calc.errors import ImpossibleDeployment
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message, msg
+from calc.pool import sequences_of
 from calc.roofline import StepModel, step_model
 from calc.scenario import Scenario
 from calc.simulate import SchedulerRules, SimulationResult, StepCosts, simulate
@@ -55,16 +56,16 @@ def prepare(
     report = memory or estimate_memory(deployment)
     settings = resolve(deployment)
     model = step_model(deployment, efficiency=efficiency, http=workload.http)
-    rules = _rules(deployment, settings, report)
-    longest = min(settings.max_model_len_tokens, rules.total_blocks * rules.block_tokens)
+    longest = settings.max_model_len_tokens
     drawn = lengths(workload, DEMAND_SAMPLE, longest, seed, reuse=settings.prefix_caching)
     demand = Demand.of(*drawn)
+    rules = _rules(deployment, settings, report, demand.held)
     usable = (rules.total_blocks - rules.watermark_blocks) * rules.block_tokens
     return Replica(
         model=model,
         costs=model.costs(),
         rules=rules,
-        settings=replace(settings, max_model_len_tokens=longest),
+        settings=settings,
         workload=workload,
         split=deployment.replicas * deployment.dp,
         demand=demand,
@@ -73,8 +74,10 @@ def prepare(
     )
 
 
-def _rules(deployment: Deployment, settings: Settings, memory: MemoryReport) -> SchedulerRules:
-    if not memory.fits or memory.kv_tokens <= 0:
+def _rules(deployment: Deployment, settings: Settings, memory: MemoryReport, held_tokens: float) -> SchedulerRules:
+    """The scheduler counts blocks of tokens; where windowed layers need fewer, the pool is as large as it is for a
+    request of ``held_tokens``."""
+    if not memory.fits or memory.num_blocks <= 0:
         raise ImpossibleDeployment(
             msg(
                 "{model} does not fit on {gpu}: it is {over:gib} over the budget of a GPU; use more GPUs, narrower "
@@ -84,12 +87,14 @@ def _rules(deployment: Deployment, settings: Settings, memory: MemoryReport) -> 
                 over=memory.over_bytes,
             )
         )
-    tokens = max(memory.kv_tokens, memory.max_concurrency * memory.max_model_len_tokens) / deployment.dp
-    blocks = max(1, math.floor(tokens / settings.block_size_tokens))
+    running = replace(settings, in_flight_tokens=0)
+    sequences = sequences_of(deployment, running, memory.num_blocks, math.ceil(held_tokens)) / deployment.dp
+    blocks = math.floor(sequences * math.ceil(held_tokens / settings.block_size_tokens))
+    longest_blocks = math.ceil(settings.max_model_len_tokens / settings.block_size_tokens)
     return SchedulerRules(
         max_tokens=settings.max_num_batched_tokens,
         max_seqs=settings.max_num_seqs,
-        total_blocks=blocks,
+        total_blocks=max(blocks, longest_blocks),
         block_tokens=settings.block_size_tokens,
         chunked=settings.chunked_prefill,
         prefix_caching=settings.prefix_caching,
@@ -144,6 +149,7 @@ def _ramp(replica: Replica, workload: Workload, spent_s: float) -> tuple[int, in
     if isinstance(workload.arrivals, Closed):
         users = math.ceil(workload.arrivals.concurrency / replica.split)
         return users, users
-    in_service = workload.arrivals.rate_per_s / replica.split * spent_s
+    rate = min(workload.arrivals.rate_per_s / replica.split, replica.limits.max_rate_per_s)
+    in_service = rate * spent_s
     lead = min(math.ceil(FILL_SERVICE_TIMES * in_service), MAX_SIMULATED)
     return lead, min(math.ceil(in_service), MAX_SIMULATED)

@@ -103,8 +103,8 @@ def issue(n: IntArray, r: IntArray, t: FloatArray, until_s: float) -> None:
 
 @inlined
 def measuring(n: IntArray) -> bool:
-    """Whether the clock stands between the first and the last measured arrival."""
-    return bool(n[FIRST_MEASURED] < n[ISSUED] <= n[END_MEASURED])
+    """Whether the clock stands between the first start of a measured request and the last."""
+    return bool(n[FIRST_MEASURED] < n[HEAD] <= n[END_MEASURED])
 
 
 @inlined
