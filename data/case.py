@@ -144,7 +144,7 @@ def _read_deployment(fields: Fields, own: _Own) -> tuple[Deployment, tuple[Messa
         kv_pool_bytes_per_gpu=_read_pool(fields),
         kv_tokens=fields.count("kv_tokens", MAX_POOL_TOKENS),
     )
-    return deployment, notes
+    return deployment, notes + catalogue.doubts(deployment)
 
 
 def _dtype(fields: Fields, key: str) -> str | None:

@@ -14,6 +14,7 @@ from calc.hardware import Gpu
 from calc.units import GIB
 from calc.workload import Closed
 from data import catalogue
+from data.case import read_deployment
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -134,3 +135,15 @@ def test_the_five_business_types_are_complete() -> None:
         assert preset.source
         assert preset.workload.business_type == preset.id
     assert isinstance(presets["offline-batch"].workload.arrivals, Closed)
+
+
+def test_a_recalled_model_and_a_derived_memory_are_said_to_be_so() -> None:
+    case = {"model": "01-ai/Yi-1.5-34B", "gpu": "a100-80-pcie", "tp": 2}
+    _, notes = read_deployment(case)
+    assert any("recalled" in str(note) for note in notes)
+    assert any("derived" in str(note) for note in notes)
+
+
+def test_a_model_read_from_a_source_needs_no_remark() -> None:
+    _, notes = read_deployment({"model": "Qwen/Qwen3-32B", "gpu": "h100-sxm", "tp": 2})
+    assert notes == ()

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from calc.errors import ImpossibleDeployment, InputError
 from calc.messages import Message, msg
+from data.case import MODEL_LENGTH
 from ui.glossary import FIELDS
 
 Values: TypeAlias = dict[str, Any]
@@ -56,6 +57,7 @@ def to_case(values: Mapping[str, Any], own_models: Mapping[str, Any] | None = No
     """The case these widget values describe. ``own_models``: ids of stored models → their case form."""
     case = {target: values[key] for key, target in PLAIN.items() if values.get(key) not in (None, "", NEWEST)}
     case["model"] = (own_models or {}).get(values["model"], values["model"])
+    case.setdefault("max_model_len", MODEL_LENGTH)
     case["gpu"] = _gpu(values)
     case["replicas"] = _replicas(values)
     if (switch := SWITCH.get(values["prefix_caching"])) is not None:
@@ -161,6 +163,8 @@ def to_values(case: Mapping[str, Any], model_id: str | None = None) -> Values:
     values: Values = dict(EMPTY)
     values |= {key: case[target] for key, target in PLAIN.items() if case.get(target) is not None}
     values["model"] = model_id or case["model"]
+    if values["max_len"] == MODEL_LENGTH:
+        values["max_len"] = None
     values |= _gpu_values(case["gpu"])
     values["gpus"] = values["tp"] * values["pp"] * values["dp"] * case.get("replicas", 1)
     values["prefix_caching"] = {None: "auto", True: "on", False: "off"}[case.get("enable_prefix_caching")]

@@ -1,6 +1,7 @@
 """What we know by name: models, GPUs, engine versions and business types, each row with its source and date."""
 
+from data.catalogue.doubts import doubts
 from data.catalogue.presets import Preset, presets
 from data.catalogue.tables import ModelEntry, engine, engines, gpu, gpus, model, models
 
-__all__ = ["ModelEntry", "Preset", "engine", "engines", "gpu", "gpus", "model", "models", "presets"]
+__all__ = ["ModelEntry", "Preset", "doubts", "engine", "engines", "gpu", "gpus", "model", "models", "presets"]
