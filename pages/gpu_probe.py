@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from probe.nvml import gpu_facts
 from probe.roofline_view import compare, roof_of
 from ui import charts, measuring, parts, resources, state
 from ui.story import words
@@ -59,7 +58,7 @@ if result is not None:
     parts.notes(result.notes)
 
 st.subheader(t("This machine's GPUs"), anchor=False)
-report = gpu_facts()
+report = resources.driver()
 if report.reason is not None:
     st.info(t(report.reason), icon=":material/developer_board_off:")
 else:

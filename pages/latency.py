@@ -44,7 +44,11 @@ with right:
     st.caption(about_latency.facts(latency))
 
 st.subheader(t("Textbook queue beside the simulation"), anchor=False)
-parts.table(about_latency.queue(asked.scenario, resources.memory(asked)), key="latency_queue")
+queue, deployment = resources.queue(asked), asked.scenario.deployment
+parts.prose(about_latency.limits(queue, deployment.replicas * deployment.dp))
+if queue.results:
+    with st.expander(t("What the textbook says, and when it holds"), icon=":material/menu_book:"):
+        parts.prose(about_latency.textbook_rows(queue))
 parts.notes([*asked.notes, *latency.notes])
 parts.computed(about_latency.formulas(asked.scenario, resources.memory(asked)), [asked.scenario.deployment.gpu.source])
 st.caption(words.versions())

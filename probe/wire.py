@@ -14,6 +14,7 @@ from typing import Any
 from calc.errors import InputError
 from calc.messages import Message, msg
 from calc.model import LatentAttention
+from probe.nvml import GpuFacts, NvmlReport
 from probe.result import DecodePoint, PrefillPoint, ProbeResult, Timing
 from probe.shape import GATED_MATRICES, LayerShape
 
@@ -78,6 +79,31 @@ def parse_outcome(text: str) -> ProbeResult | Message | None:
     if "error" in found:
         return _message(found)
     return _result(found) if found.get("tool") == TOOL and found.get("format_version") == FORMAT_VERSION else None
+
+
+def report_line(report: NvmlReport) -> str:
+    """What the driver said, whole."""
+    gpus = [{**asdict(gpu), "throttle_reasons": _messages_fields(gpu.throttle_reasons)} for gpu in report.gpus]
+    reason = None if report.reason is None else _message_fields(report.reason)
+    return _line({**asdict(report), "gpus": gpus, "reason": reason})
+
+
+def parse_report(text: str) -> NvmlReport | None:
+    """The driver's report; ``None`` for any other line."""
+    found = _object(text)
+    if found is None or "available" not in found:
+        return None
+    gpus = tuple(GpuFacts(**{**gpu, "throttle_reasons": _messages(gpu["throttle_reasons"])}) for gpu in found["gpus"])
+    reason = None if found["reason"] is None else _message(found["reason"])
+    return NvmlReport(**{**found, "gpus": gpus, "reason": reason})
+
+
+def _messages_fields(messages: tuple[Message, ...] | None) -> list[dict[str, Any]] | None:
+    return None if messages is None else [_message_fields(message) for message in messages]
+
+
+def _messages(found: list[Mapping[str, Any]] | None) -> tuple[Message, ...] | None:
+    return None if found is None else tuple(_message(one) for one in found)
 
 
 def _result(found: Mapping[str, Any]) -> ProbeResult:

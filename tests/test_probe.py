@@ -25,6 +25,7 @@ from calc.model import LatentAttention, LayerGroup, LayerKind, ModelSpec, MoE, W
 from calc.units import GIB, MIB
 from data.catalogue.tables import models
 from probe import device, microbench, wire
+from probe.driver import driver_report
 from probe.nvml import gpu_facts
 from probe.plan import plan
 from probe.result import DecodePoint, PrefillPoint, ProbeResult, Timing
@@ -701,3 +702,22 @@ def test_binding_has_every_call_the_fake_has() -> None:
     import pynvml
 
     assert [name for name in vars(driver()) if not hasattr(pynvml, name)] == []
+
+
+def test_the_driver_is_asked_in_a_process_of_its_own() -> None:
+    report = driver_report()
+    assert report.available or report.reason is not None
+
+
+def test_a_driver_that_hangs_is_left_behind_with_a_sentence() -> None:
+    started = time.monotonic()
+    report = driver_report((sys.executable, "-c", "import time; time.sleep(60)"), patience_s=0.5)
+    assert time.monotonic() - started < 5
+    assert report.reason is not None
+    assert "did not answer" in str(report.reason)
+
+
+def test_a_driver_report_survives_the_pipe() -> None:
+    report = gpu_facts(driver())
+    assert report.available
+    assert wire.parse_report(wire.report_line(report)) == report

@@ -16,10 +16,13 @@ from calc.errors import InputError
 from calc.latency import LatencyReport, LoadSweep, predict, sweep
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message
+from calc.queueing import QueueReport, textbook
 from calc.scenario import Scenario
 from data import catalogue
 from data.case import example_case, read_case
 from data.store import OwnEntry, Store, default_path
+from probe.driver import driver_report
+from probe.nvml import NvmlReport
 from ui.measuring import Desk
 
 KEPT = 128
@@ -114,6 +117,16 @@ def memory(asked: Asked) -> MemoryReport:
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _textbook(key: str) -> QueueReport:
+    return textbook(_ask(key).scenario)
+
+
+def queue(asked: Asked) -> QueueReport:
+    """The textbook's answers at the asked load, beside the simulation."""
+    return _textbook(asked.key)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _sweep(key: str, points: int, requests: int) -> LoadSweep:
     return sweep(_ask(key).scenario, points=points, requests=requests)
 
@@ -148,3 +161,13 @@ def sample(name: str) -> bytes:
 def runs_csv() -> bytes:
     """Every stored run, for a spreadsheet."""
     return store().export_csv("run")
+
+
+DRIVER_FRESH_S = 2
+"""The driver is asked again after this."""
+
+
+@st.cache_resource(ttl=DRIVER_FRESH_S, show_spinner=False)
+def driver() -> NvmlReport:
+    """What the GPU driver of this machine says."""
+    return driver_report()

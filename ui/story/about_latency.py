@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from calc.latency import LatencyReport, LoadSweep
 from calc.memory import MemoryReport
+from calc.queueing import QueueReport
 from calc.replica import prepare
 from calc.scenario import Scenario
 from calc.workload import Slo
@@ -131,24 +132,36 @@ def facts(latency: LatencyReport) -> str:
     )
 
 
-def queue(scenario: Scenario, memory: MemoryReport) -> list[Mapping[str, str]]:
-    """Stability limits of the textbook queue, each as if the others did not exist."""
-    replica = prepare(scenario, memory, seed=1)
-    limits = replica.limits
+def limits(report: QueueReport, split: int) -> list[Mapping[str, str]]:
+    """Stability limits of the deployment, each as if the others did not exist."""
+    found = report.limits
     rows = (
-        ("compute", t("token budget full in every step"), limits.compute_per_s),
-        ("memory_capacity", t("KV pool full"), limits.memory_per_s),
-        ("sequences", t("all sequence slots taken"), limits.sequences_per_s),
+        ("compute", t("token budget full in every step"), found.compute_per_s),
+        ("memory_capacity", t("KV pool full"), found.memory_per_s),
+        ("sequences", t("all sequence slots taken"), found.sequences_per_s),
     )
     return [
         {
-            t("Limit"): t(BOUNDS[code]),
+            t("Limit"): t(BOUNDS[code]) + (" ●" if code == found.binds else ""),
             t("When"): when,
-            t("Rate of the deployment"): show.rate(per_s * replica.split),
-            t("Binds"): "●" if code == limits.binds else "",
+            t("Rate of the deployment"): show.rate(per_s * split),
             t("Provenance"): t("estimated"),
         }
         for code, when, per_s in rows
+    ]
+
+
+def textbook_rows(report: QueueReport) -> list[Mapping[str, str]]:
+    """One row per formula: its mean, how busy it is, and under which conditions it holds."""
+    return [
+        {
+            t("Formula"): t(result.title),
+            t("Mean"): show.ms(result.value_s) if result.holds else t("does not hold here"),
+            t("Busy"): show.percent(result.utilisation_share),
+            t("Conditions"): " ".join(t(condition) for condition in result.conditions),
+            t("As written"): result.formula,
+        }
+        for result in report.results
     ]
 
 
