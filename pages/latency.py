@@ -38,6 +38,7 @@ left, right = st.columns(2, gap="large")
 with left:
     st.subheader(t("Where the time goes"), anchor=False)
     parts.chart(charts.decomposition([("", latency)], parts.tones()), about_latency.parts_alt(latency), "latency_parts")
+    st.caption(parts.escape(about_latency.why(resources.step(asked))))
 with right:
     st.subheader(t("Percentiles at this load"), anchor=False)
     parts.table(about_latency.percentiles(latency), key="latency_percentiles")

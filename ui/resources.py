@@ -18,6 +18,7 @@ from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message
 from calc.queueing import QueueReport, textbook
 from calc.scenario import Scenario
+from calc.step_view import StepView, step_view
 from data import catalogue
 from data.case import example_case, read_case
 from data.store import OwnEntry, Store, default_path
@@ -114,6 +115,17 @@ def _memory(key: str) -> MemoryReport:
 def memory(asked: Asked) -> MemoryReport:
     """Estimated memory per GPU; demand at the simulated concurrency where that is known."""
     return _memory(asked.key)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _step(key: str) -> StepView:
+    asked = _ask(key)
+    return step_view(asked.scenario, memory(asked), latency(asked))
+
+
+def step(asked: Asked) -> StepView:
+    """What the mean step at the asked load waits for."""
+    return _step(asked.key)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)

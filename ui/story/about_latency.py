@@ -9,6 +9,7 @@ from calc.memory import MemoryReport
 from calc.queueing import QueueReport
 from calc.replica import prepare
 from calc.scenario import Scenario
+from calc.step_view import StepView
 from calc.workload import Slo
 from ui import format as show
 from ui.glossary import BOUNDS, TERMS
@@ -129,6 +130,23 @@ def facts(latency: LatencyReport) -> str:
         most=latency.kv_usage_max_share,
         preempted=latency.preempted_share,
         mixed=latency.mixed_step_share,
+    )
+
+
+def why(view: StepView) -> str:
+    """What the mean step waits for, and where it stands against the GPU's balance."""
+    shares = ", ".join(
+        f"{t(BOUNDS[name])} {show.percent(share)}"
+        for name, share in sorted(view.shares.items(), key=lambda item: -item[1])
+    )
+    return t(
+        "The mean step, {sequences:.3g} sequences, waits for: {shares}. Decode alone computes {decode:.3g} FLOP per byte "
+        "read, with prefill {mixed:.3g}; this GPU balances at {ridge:.3g}, and below that memory bandwidth binds.",
+        sequences=view.sequences,
+        shares=shares,
+        decode=view.decode_flop_per_byte,
+        mixed=view.mixed_flop_per_byte,
+        ridge=view.ridge_flop_per_byte,
     )
 
 
