@@ -141,7 +141,7 @@ def why(view: StepView) -> str:
     )
     return t(
         "The mean step, {sequences:.3g} sequences, waits for: {shares}. Decode alone computes {decode:.3g} FLOP "
-        "per byte read, with prefill {mixed:.3g}; this GPU balances at {ridge:.3g}, and below that memory bandwidth binds.",
+        "per byte read, with prefill {mixed:.3g}; this GPU balances at {ridge:.3g}; below it, memory bandwidth binds.",
         sequences=view.sequences,
         shares=shares,
         decode=view.decode_flop_per_byte,
