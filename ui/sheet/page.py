@@ -212,7 +212,7 @@ def _asides(review: Review) -> tuple[Labelled, ...]:
         (t("First lever"), say(verdict.first_lever) if verdict.first_lever else t("none")),
         (t("Runner-up"), runner_up),
         (t("It flips when"), say(verdict.flips_when) if verdict.flips_when else t("no flip was found")),
-        (t("What binds"), t(BOUNDS.get(verdict.bottleneck, BOUNDS["unknown"]))),
+        (t("Bottleneck"), t(BOUNDS.get(verdict.bottleneck, BOUNDS["unknown"]))),
     ]
     if verdict.conditions_met + verdict.conditions_not_met + verdict.conditions_unknown:
         pairs.append((t("Conditions"), _conditions(verdict)))

@@ -45,7 +45,7 @@ def figures(decision: Decision) -> list[Figure]:
     return [
         Figure(label=t("Decision"), value=t(OUTCOMES[decision.outcome]), provenance="estimated"),
         Figure(
-            label=t("What binds"),
+            label=t("Bottleneck"),
             value=t(BOUNDS[decision.bottleneck]),
             provenance="simulated",
             help=t("Diagnosis: {what}.", what=DIAGNOSES[decision.diagnosis]),
