@@ -17,7 +17,7 @@ from calc.engine import Settings
 from calc.errors import InputError
 from calc.hardware import Gpu
 from calc.kv import layer_bytes_per_token
-from calc.messages import msg
+from calc.messages import Message, msg
 from calc.model import LayerGroup, LayerKind, ModelSpec
 from calc.workload import FloatArray
 
@@ -73,7 +73,7 @@ class KernelClass:
         return total
 
 
-def needed(value: float | None, gpu: Gpu, what: str) -> float:
+def needed(value: float | None, gpu: Gpu, what: Message) -> float:
     """A figure of the GPU that is never guessed."""
     if value is None or value <= 0:
         raise InputError(
@@ -212,7 +212,7 @@ def _allreduce(gpu: Gpu, shares: Efficiency, hidden_size: int, ranks: int) -> tu
     """Latency of one all-reduce and its seconds per token (ring: 2(n−1)/n of the message)."""
     if ranks == 1:
         return 0.0, 0.0
-    link = needed(gpu.link_bytes_per_s, gpu, "NVLink or PCIe bandwidth (GB/s)")
+    link = needed(gpu.link_bytes_per_s, gpu, msg("NVLink or PCIe bandwidth (GB/s)"))
     if gpu.nvlink_bytes_per_s:
         latency, share = for_ranks(shares.allreduce_s, ranks), shares.allreduce_share
     else:

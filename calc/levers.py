@@ -167,7 +167,7 @@ def _change(code: str, before: Deployment, after: Scenario) -> Message:
         "fp8-weights": msg("Weights in FP8."),
         "shorter-prompts": msg("Prompts of half the length."),
         "chunked-prefill": msg("Chunked prefill on."),
-        "raise-memory-fraction": _from_to("memory fraction", was.memory_fraction, now.memory_fraction),
+        "raise-memory-fraction": _from_to(msg("memory fraction"), was.memory_fraction, now.memory_fraction),
         "shorter-context": _from_to("max_model_len", was.max_model_len_tokens, now.max_model_len_tokens),
     }
     seqs = _from_to("max_num_seqs", was.max_num_seqs, now.max_num_seqs)
@@ -182,5 +182,5 @@ def _more_gpus(was: Deployment, now: Deployment) -> Message:
     return msg("{wider} Replicas {was:count} → {now:count}.", wider=wider, was=was.replicas, now=now.replicas)
 
 
-def _from_to(setting: str, was: float, now: float) -> Message:
+def _from_to(setting: str | Message, was: float, now: float) -> Message:
     return msg("{setting} {was:,.6g} → {now:,.6g}.", setting=setting, was=was, now=now)

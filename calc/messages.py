@@ -30,7 +30,7 @@ def _ms(value: float) -> str:
     return f"{ms:,.0f} ms" if ms >= _WHOLE_MS else f"{ms:,.1f} ms"
 
 
-DISPLAY: Mapping[str, Callable[[float], str]] = MappingProxyType(
+DISPLAY: Mapping[str, Callable[[float], str | Message]] = MappingProxyType(
     {
         "gib": _gib,
         "gbps": lambda v: f"{v / GB:,.1f} GB/s",
@@ -39,12 +39,27 @@ DISPLAY: Mapping[str, Callable[[float], str]] = MappingProxyType(
         "s": lambda v: f"{v:,.2f} s",
         "pct": lambda v: f"{v * 100:.3g} %",
         "count": lambda v: f"{v:,.0f}",
-        "tok": lambda v: f"{v:,.0f} tokens",
-        "rate": lambda v: f"{v:,.2f} requests/s",
-        "toks": lambda v: f"{v:,.0f} tokens/s",
+        "tok": lambda v: msg("{number:,.0f} tokens", number=v),
+        "rate": lambda v: msg("{number:,.2f} requests/s", number=v),
+        "toks": lambda v: msg("{number:,.0f} tokens/s", number=v),
     }
 )
-"""Display specs for numbers inside a sentence; inputs are bytes, bytes/s, FLOP/s, seconds, shares or counts."""
+"""Display specs for numbers inside a sentence; inputs are bytes, bytes/s, FLOP/s, seconds, shares or counts.
+Units that are words are messages, because other languages have other words."""
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def display(spec: str, value: float, translate: Translate = _same) -> str:
+    """``value`` in its base unit as ``spec`` prints it, its unit in the language of ``translate``."""
+    shown = DISPLAY[spec](value)
+    return shown.text(translate) if isinstance(shown, Message) else shown
+
+
+MAX_SHOWN_CHARACTERS = 240
+"""Of one value in a sentence: a name or a number of thousands of characters must not drown what is wrong with it."""
 
 
 class _Formatter(string.Formatter):
@@ -55,12 +70,9 @@ class _Formatter(string.Formatter):
         if isinstance(value, Message):
             return value.text(self._translate)
         if format_spec in DISPLAY:
-            return DISPLAY[format_spec](value)
-        return super().format_field(value, format_spec)
-
-
-def _same(text: str) -> str:
-    return text
+            return display(format_spec, value, self._translate)
+        shown = str(super().format_field(value, format_spec))
+        return shown if len(shown) <= MAX_SHOWN_CHARACTERS else shown[: MAX_SHOWN_CHARACTERS - 1] + "…"
 
 
 @dataclass(frozen=True)

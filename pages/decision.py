@@ -20,7 +20,7 @@ with left:
     for fact in decision.because:
         st.markdown(f"- {parts.escape(t(fact))}")
     if decision.flips_when is not None:
-        st.markdown(f"**{t('What would change it')}**")
+        st.markdown("**" + t("What would change it") + "**")
         st.markdown(parts.escape(t(decision.flips_when)))
 with right:
     st.subheader(t("What is missing"), anchor=False)

@@ -36,4 +36,4 @@ with right:
 
 parts.notes([*asked.notes, *memory.notes])
 parts.computed(about_memory.formulas(deployment, memory), [deployment.engine.source, deployment.gpu.source])
-st.caption(f"{words.versions()} · {t('80 % band of the KV pool')}: {show.band(memory.kv_pool_band_bytes)}")
+st.caption(words.versions() + " · " + t("KV pool, 80 % band") + " " + show.band(memory.kv_pool_band_bytes))

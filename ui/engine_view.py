@@ -12,7 +12,7 @@ from data.formats import read
 from data.records import MetricsSnapshot, ReadResult
 from data.sources.prometheus import difference
 from ui import format as show
-from ui.glossary import PROVENANCE
+from ui.glossary import LAYERS, PROVENANCE
 from ui.story.words import Figure
 from ui.text import t
 
@@ -70,7 +70,7 @@ def rows(evidence: Sequence[Evidence], kind: str) -> list[Mapping[str, str]]:
     found = sorted(evidence, key=lambda one: known[one.metric].layer.value if one.metric in known else "")
     return [
         {
-            t("Layer"): t(known[one.metric].layer.value) if one.metric in known else "",
+            t("Layer"): t(LAYERS[known[one.metric].layer]) if one.metric in known else "",
             t("Metric"): t(known[one.metric].meaning) if one.metric in known else one.metric,
             t("Value"): show.quantity(one.value, one.unit),
             t("Provenance"): t(PROVENANCE[kind]),

@@ -1,7 +1,7 @@
 """Base units to text: bytes, seconds and shares become GiB, ms and % here and nowhere else.
 
 The same number is written in the same way on every page, in charts, tables and the sheet; numbers inside sentences
-use the same table (``calc.messages.DISPLAY``). ``None`` is "not measured", never 0.
+use the same table (``calc.messages.display``). ``None`` is "not measured", never 0.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from calc.messages import DISPLAY
+from calc.messages import display
 from calc.units import KIB, MEGA, MIB
-from ui.text import t
+from ui.glossary import UNIT_WORDS
+from ui.text import current, t, translator
 
 Formatter: TypeAlias = Callable[[float | None], str]
 
@@ -28,7 +29,7 @@ def missing() -> str:
 
 
 def _shown(spec: str, value: float | None) -> str:
-    return missing() if value is None else DISPLAY[spec](value)
+    return missing() if value is None else display(spec, value, translator(current()))
 
 
 def gib(value_bytes: float | None) -> str:
@@ -36,8 +37,8 @@ def gib(value_bytes: float | None) -> str:
     return _shown("gib", value_bytes)
 
 
-def _binary(value: float, unit: str) -> str:
-    return f"{value:,.0f} {unit}" if value >= _WHOLE_BINARY else f"{value:,.3g} {unit}"
+def _binary(value: float, prefixed: str) -> str:
+    return f"{value:,.0f} {prefixed}" if value >= _WHOLE_BINARY else f"{value:,.3g} {prefixed}"
 
 
 def mib(value_bytes: float | None) -> str:
@@ -132,7 +133,7 @@ UNITS: Mapping[str, Formatter] = MappingProxyType(
 """Unit code of a figure to the way it is written; ``ms``, ``KiB`` and ``MiB`` show seconds and bytes."""
 
 
-def quantity(value: float | str | bool | None, unit: str) -> str:
+def quantity(value: float | str | bool | None, code: str) -> str:
     """Any figure of the evidence list by its unit code; a unit not in the table is written behind the number."""
     match value:
         case None:
@@ -141,9 +142,14 @@ def quantity(value: float | str | bool | None, unit: str) -> str:
             return t("yes") if value else t("no")
         case str():
             return value
-    if unit in UNITS:
-        return UNITS[unit](value)
-    return f"{decimal(value)} {unit}".rstrip()
+    if code in UNITS:
+        return UNITS[code](value)
+    return f"{decimal(value)} {unit(code)}".rstrip()
+
+
+def unit(code: str) -> str:
+    """A unit by its code, in the visitor's language where it is a word."""
+    return t(UNIT_WORDS[code]) if code in UNIT_WORDS else code
 
 
 def megahertz(hertz: float | None) -> str:

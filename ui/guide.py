@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calc.messages import Message, msg
-from ui.glossary import FIELDS, PROVENANCE, TERMS
+from ui import format as show
+from ui.glossary import FIELDS, PROVENANCE, TERMS, Term
 from ui.text import t
 
 STEPS = (
@@ -125,13 +126,19 @@ def steps() -> list[str]:
 
 def glossary(wanted: str) -> list[Mapping[str, str]]:
     """Terms and input fields whose name or meaning holds the wanted text."""
-    rows = [(term.label, term.unit, t(term.meaning), term.formula) for term in TERMS.values()]
-    rows += [(t(field.label), field.unit, t(field.help), "") for field in FIELDS.values()]
+    rows = [(_word(term), show.unit(term.unit), t(term.meaning), term.formula) for term in TERMS.values()]
+    rows += [(t(field.label), show.unit(field.unit), t(field.help), "") for field in FIELDS.values()]
     return [
         {t("Word"): word, t("Unit"): unit, t("Meaning"): meaning, t("Formula"): formula}
         for word, unit, meaning, formula in rows
         if wanted.casefold() in f"{word} {meaning}".casefold()
     ]
+
+
+def _word(term: Term) -> str:
+    """The standard name, with the visitor's own word where there is another one."""
+    word = t(term.word) if term.word else term.label
+    return word if term.label in word else f"{word} ({term.label})"
 
 
 def questions() -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from calc.model import ModelSpec
 from data import catalogue
 from data.case_workload import write_slo, write_workload
 from ui import fields, resources, state, text
+from ui import format as show
 from ui.glossary import CHOICES, FIELDS
 from ui.text import t
 
@@ -73,14 +74,14 @@ def _section(page: str, name: str, title: str, icon: str, draw: Callable[[], Non
 
 def _label(key: str) -> str:
     field = FIELDS[key]
-    return f"{t(field.label)} ({field.unit})" if field.unit else t(field.label)
+    return f"{t(field.label)} ({show.unit(field.unit)})" if field.unit else t(field.label)
 
 
 def choice(key: str, options: Sequence[Any], **options_of_widget: Any) -> Any:
     """A select box whose options are codes free of language."""
-    show: Callable[[Any], str] = options_of_widget.pop("format_func", word)
+    worded: Callable[[Any], str] = options_of_widget.pop("format_func", word)
     state.settle(key, options)
-    shown = {option: show(option) for option in options}  # in the language of this run, whoever asks later
+    shown = {option: worded(option) for option in options}  # in the language of this run, whoever asks later
     return st.selectbox(
         _label(key), options, key=key, format_func=lambda option: shown.get(option, str(option)),
         help=t(FIELDS[key].help), persist_state="session", **options_of_widget,

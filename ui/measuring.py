@@ -137,7 +137,7 @@ def gpu_rows(gpus: tuple[GpuFacts, ...]) -> list[Mapping[str, str]]:
 def _throttle(gpu: GpuFacts) -> str:
     if gpu.throttle_reasons is None:
         return show.missing()
-    return ", ".join(t(reason) for reason in gpu.throttle_reasons) or t("nothing")
+    return t(", ").join(t(reason) for reason in gpu.throttle_reasons) or t("nothing")
 
 
 def verdict(result: ProbeResult | None, gpu: Gpu) -> str:

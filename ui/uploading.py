@@ -51,7 +51,7 @@ def _preview(content: bytes, name: str) -> None:
     except PlimsollError as error:
         st.error(t(error.message), icon=":material/error:")
         return
-    st.markdown(f"**{t('What was understood')}** · {parts.escape(result.format)}")
+    st.markdown("**" + t("What was understood") + "** · " + parts.escape(result.format))
     parts.table(bench_view.rows(result.runs), key="bench_preview")
     for warning in result.warnings:
         SEVERITY[warning.severity](t(warning.text))
@@ -69,7 +69,7 @@ def _columns(content: bytes, name: str) -> Mapping[str, str] | None:
     guesses = propose_columns(content, name)
     if not guesses:
         return None
-    st.markdown(f"**{t('Columns')}** · {t('correct what was guessed wrong before storing')}")
+    st.markdown("**" + t("Columns") + "** · " + t("correct what was guessed wrong before storing"))
     rows: list[dict[str, str | bool]] = [
         {
             "header": guess.header,

@@ -69,7 +69,7 @@ def model(name: str) -> ModelEntry:
     short = [entry for entry in models().values() if entry.name.lower() == name.strip().lower()]
     if len(short) == 1:
         return short[0]
-    raise _unknown("model", name, models())
+    raise _unknown(msg("model"), name, models())
 
 
 @functools.cache
@@ -87,7 +87,7 @@ def gpu(name: str) -> Gpu:
     """One GPU by id (case does not matter)."""
     found = _match(name, gpus())
     if found is None:
-        raise _unknown("GPU", name, gpus())
+        raise _unknown(msg("GPU"), name, gpus())
     return gpus()[found]
 
 
@@ -154,7 +154,7 @@ def engine(
     """
     rows = [row for row in engines() if row.id == id.strip().lower()]
     if not rows:
-        raise _unknown("engine", id, {row.id: row for row in engines()})
+        raise _unknown(msg("engine"), id, {row.id: row for row in engines()})
     if version is not None:
         return _by_version(rows, version)
     known = [row for row in rows if on_date is None or row.released <= on_date]
@@ -193,7 +193,7 @@ def _match(name: str, table: Iterable[str]) -> str | None:
     return next((key for key in table if key.lower() == wanted), None)
 
 
-def _unknown(what: str, name: str, table: Mapping[str, Any]) -> UnknownName:
+def _unknown(what: Message, name: str, table: Mapping[str, Any]) -> UnknownName:
     lowered = {key.lower(): key for key in table}
     close = [lowered[hit] for hit in difflib.get_close_matches(str(name).lower(), lowered, n=CLOSE_NAMES, cutoff=0.4)]
     if close:

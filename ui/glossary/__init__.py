@@ -3,8 +3,8 @@
 Widgets, charts, the sheet and the guide all read these rows; nothing is worded twice.
 """
 
-from ui.glossary.codes import BOUNDS, CHOICES, OUTCOMES, PROVENANCE
+from ui.glossary.codes import BOUNDS, CHOICES, LAYERS, OUTCOMES, PROVENANCE, UNIT_WORDS
 from ui.glossary.fields import FIELDS, Field
 from ui.glossary.terms import TERMS, Term
 
-__all__ = ["BOUNDS", "CHOICES", "FIELDS", "OUTCOMES", "PROVENANCE", "TERMS", "Field", "Term"]
+__all__ = ["BOUNDS", "CHOICES", "FIELDS", "LAYERS", "OUTCOMES", "PROVENANCE", "TERMS", "UNIT_WORDS", "Field", "Term"]

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from calc.decision import BOTTLENECK_NAMES, OUTCOME_NAMES
 from calc.messages import Message, msg
+from calc.metrics import Layer
 
 PROVENANCE: Mapping[str, Message] = {
     "measured": msg("measured"),
@@ -17,6 +18,21 @@ PROVENANCE: Mapping[str, Message] = {
     "missing": msg("missing"),
 }
 """How a figure came to be known; shown beside every number."""
+
+LAYERS: Mapping[str, Message] = {
+    Layer.CACHE: msg("cache"),
+    Layer.RESOURCE: msg("resource"),
+    Layer.SERVICE: msg("service"),
+}
+"""Where in the service a metric is read."""
+
+UNIT_WORDS: Mapping[str, Message] = {
+    "tokens": msg("tokens"),
+    "requests": msg("requests"),
+    "requests/s": msg("requests/s"),
+    "per request": msg("per request"),
+}
+"""Units that are words; GiB, ms and the like are the same in every language."""
 
 OUTCOMES: Mapping[str, Message] = MappingProxyType({outcome.value: name for outcome, name in OUTCOME_NAMES.items()})
 """The six answers in words."""

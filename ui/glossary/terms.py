@@ -19,6 +19,8 @@ class Term:
     meaning: Message
     formula: str = ""
     source: str = ""
+    word: Message | None = None
+    """The name as a word that other languages translate; ``None`` where they use the label."""
 
 
 def _terms(*rows: Term) -> Mapping[str, Term]:
@@ -76,18 +78,21 @@ TERMS = _terms(
     Term(
         key="kv_pool",
         label="KV pool",
+        word=msg("KV pool"),
         unit="GiB",
         meaning=msg("What is left of the engine's budget after weights and runtime; cut into blocks."),
     ),
     Term(
         key="kv_demand",
         label="KV demand",
+        word=msg("KV demand"),
         unit="GiB",
         meaning=msg("What the requests in flight need at the planned load."),
     ),
     Term(
         key="kv_usage",
         label="KV usage",
+        word=msg("KV usage"),
         unit="%",
         meaning=msg(
             "Blocks in use over blocks in the pool. High usage alone is no fault; with waiting or preemption it is."
@@ -96,12 +101,14 @@ TERMS = _terms(
     Term(
         key="max_concurrency",
         label="Max concurrency",
+        word=msg("Max concurrency"),
         unit="requests",
         meaning=msg("Sequences of the max model length one replica holds, as the engine logs it."),
     ),
     Term(
         key="hit_rate",
         label="Hit rate",
+        word=msg("Hit rate"),
         unit="%",
         formula="prompt tokens found / prompt tokens",
         meaning=msg("Share of prompt tokens found in the prefix cache. A means, not a goal: it only shortens prefill."),
@@ -109,16 +116,24 @@ TERMS = _terms(
     Term(
         key="preemption",
         label="Preemption",
+        word=msg("Preemption"),
         unit="per request",
         meaning=msg("A running request loses its blocks and is computed again: the pool was too small for the load."),
     ),
     Term(
         key="headroom",
         label="Headroom",
+        word=msg("Headroom"),
         unit="requests/s",
         meaning=msg("Load that can still be added before the SLO is missed."),
     ),
-    Term(key="knee", label="Knee", unit="requests/s", meaning=msg("The highest load that still meets the SLO.")),
+    Term(
+        key="knee",
+        label="Knee",
+        word=msg("Knee"),
+        unit="requests/s",
+        meaning=msg("The highest load that still meets the SLO."),
+    ),
     Term(
         key="goodput", label="Goodput", unit="requests/s", meaning=msg("Requests per second that meet the whole SLO.")
     ),
@@ -131,6 +146,7 @@ TERMS = _terms(
     Term(
         key="saturated",
         label="Saturated",
+        word=msg("Saturated"),
         unit="",
         meaning=msg("More arrives than can be served: latency grows with time and has no steady value."),
     ),

@@ -65,9 +65,9 @@ def findings(rows: Sequence[Finding]) -> list[Mapping[str, str]]:
     return [
         {
             t("Verdict"): t(VERDICTS[row.verdict]),
-            t("Condition"): t(row.title) + (" " + t("(guard)") if row.guard else ""),
+            t("Condition"): t("{title} (guard)", title=row.title) if row.guard else t(row.title),
             t("What the evidence says"): t(row.statement),
-            t("Provenance"): ", ".join(dict.fromkeys(t(one.provenance.value) for one in row.evidence)),
+            t("Provenance"): t(", ").join(dict.fromkeys(t(one.provenance.value) for one in row.evidence)),
             t("Source"): row.source,
         }
         for row in sorted(rows, key=lambda row: ORDER[row.verdict])

@@ -65,7 +65,7 @@ def sentence(latency: LatencyReport, slo: Slo) -> str:
         )
     over = missed(latency, slo)
     if over:
-        names = ", ".join(TERMS[metric].label for metric in over)
+        names = t(", ").join(TERMS[metric].label for metric in over)
         return t(
             "SLO missed on {metrics} at {percentile}; {bound} binds.",
             metrics=names,
@@ -135,7 +135,7 @@ def facts(latency: LatencyReport) -> str:
 
 def why(view: StepView) -> str:
     """What the mean step waits for, and where it stands against the GPU's balance."""
-    shares = ", ".join(
+    shares = t(", ").join(
         f"{t(BOUNDS[name])} {show.percent(share)}"
         for name, share in sorted(view.shares.items(), key=lambda item: -item[1])
     )

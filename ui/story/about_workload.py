@@ -88,7 +88,7 @@ def presets(current: str) -> list[Mapping[str, str]]:
                 t("Business type"): ("● " if code == current else "") + t(CHOICES[code]),
                 t("Prompt P50 / P95"): _ends(preset.workload.prompt_tokens),
                 t("Output P50 / P95"): _ends(preset.workload.output_tokens),
-                t("Targets"): ", ".join(wanted) or t("none"),
+                t("Targets"): t(", ").join(wanted) or t("none"),
                 t("Source"): preset.source,
             }
         )
