@@ -12,7 +12,16 @@ from calc.latency_report import Bands, LatencyReport, LoadSweep, build_report
 from calc.memory import MemoryReport
 from calc.replica import Replica, prepare, run_replica
 from calc.scenario import Scenario
-from calc.workload import Closed, OpenLoop, PerMinute, Slo, Workload
+from calc.workload import (
+    MAX_CONCURRENCY,
+    MAX_RATE_PER_S,
+    MIN_RATE_PER_S,
+    Closed,
+    OpenLoop,
+    PerMinute,
+    Slo,
+    Workload,
+)
 
 __all__ = ["Bands", "LatencyReport", "LoadSweep", "headroom_per_s", "load_of", "predict", "sweep", "with_load"]
 
@@ -98,14 +107,16 @@ def load_of(workload: Workload) -> float:
 
 
 def with_load(workload: Workload, load: float) -> Workload:
-    """The same requests at another load; a per-minute profile keeps its shape."""
+    """The same requests at another load, as far as loads are accepted; a per-minute profile keeps its shape."""
     match workload.arrivals:
         case Closed():
-            return replace(workload, arrivals=Closed(concurrency=max(1, round(load))))
+            users = min(max(1, round(load)), MAX_CONCURRENCY)
+            return replace(workload, arrivals=Closed(concurrency=users))
         case OpenLoop():
-            return replace(workload, arrivals=replace(workload.arrivals, rate_per_s=load))
+            rate = min(max(load, MIN_RATE_PER_S), MAX_RATE_PER_S)
+            return replace(workload, arrivals=replace(workload.arrivals, rate_per_s=rate))
         case PerMinute(rates_per_s=rates) as profile:
-            factor = load / profile.rate_per_s
+            factor = min(max(load, MIN_RATE_PER_S) / profile.rate_per_s, MAX_RATE_PER_S / max(rates))
             return replace(workload, arrivals=PerMinute(rates_per_s=tuple(rate * factor for rate in rates)))
 
 

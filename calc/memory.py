@@ -143,7 +143,7 @@ def _report(
     concurrency, notes = _peak(deployment, settings, pool, load)
     return MemoryReport(
         total_bytes=deployment.gpu.memory_bytes,
-        budget_bytes=stage.budget_bytes,
+        budget_bytes=max(0, stage.budget_bytes),
         weights_bytes=stage.weights_bytes,
         activation_bytes=runtime.activation_bytes,
         non_torch_bytes=runtime.non_torch_bytes,

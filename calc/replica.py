@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from calc.arrivals import lengths, plan_requests
 from calc.deployment import Deployment
 from calc.efficiency import Efficiency
@@ -128,7 +130,16 @@ def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) 
         seed=seed,
         reuse=replica.settings.prefix_caching,
     )
-    return simulate(plan, replica.rules, replica.costs)
+    result = simulate(plan, replica.rules, replica.costs)
+    if np.isnan(result.finished_s[result.measured]).all():
+        raise ImpossibleDeployment(
+            msg(
+                "No measured request was done when the simulation stopped after {rounds:count} scheduling rounds: "
+                "lower the load, shorten the requests or raise the token budget.",
+                rounds=result.events,
+            )
+        )
+    return result
 
 
 def _varies(workload: Workload) -> bool:

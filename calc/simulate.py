@@ -25,8 +25,8 @@ from calc import simulate_layout as at
 from calc.simulate_steps import run
 from calc.workload import FloatArray, IntArray
 
-MAX_EVENTS = 5_000_000
-"""Scheduling rounds after which a simulation stops and says so: a few seconds of computing."""
+MAX_EVENTS = 3_000_000
+"""Scheduling rounds after which a simulation stops and says so: about a second of computing."""
 
 
 @dataclass(frozen=True, kw_only=True)

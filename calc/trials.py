@@ -59,13 +59,13 @@ def try_out(
         return replace(_unpredicted(steady, memory, None), carries=False)
     try:
         replica = prepare(steady, memory, SEED, efficiency)
+        bench = _Bench(slo=steady.slo, workload=steady.workload, replica=replica)
+        latency = bench.at(load_of(steady.workload), requests)
+        limit, best = _search(bench, latency, steps)
     except InputError as error:
         return _unpredicted(steady, memory, error.message)
-    bench = _Bench(slo=steady.slo, workload=steady.workload, replica=replica)
-    latency = bench.at(load_of(steady.workload), requests)
     peak = latency.concurrency / steady.deployment.replicas
     memory = estimate_memory(steady.deployment, steady.workload, peak_concurrency=peak)
-    limit, best = _search(bench, latency, steps)
     return Trial(
         scenario=steady,
         memory=memory,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calc.errors import InputError
-from calc.messages import msg
+from calc.messages import Message, msg
 
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -30,9 +30,16 @@ MAX_CONCURRENCY = 100_000
 """Most concurrent requests accepted; ten times the largest published closed-loop run."""
 MAX_RATE_PER_S = 100_000.0
 """Highest arrival rate accepted per deployment."""
+MIN_RATE_PER_S = 1e-6
+"""Lowest mean arrival rate accepted, one request in eleven days: below it clock times lose their fractions."""
+MIN_TARGET_S = 1e-6
+MAX_TARGET_S = 1e6
+"""Shortest and longest latency target accepted: a microsecond, eleven days."""
+MAX_GPU_HOUR = 1e9
+"""Highest price of a GPU-hour accepted, in any currency."""
 
 
-def _positive_tokens(value: float, what: str) -> None:
+def _positive_tokens(value: float, what: str | Message) -> None:
     if not (math.isfinite(value) and 1 <= value <= MAX_TOKENS):
         raise InputError(
             msg(
@@ -51,7 +58,7 @@ class Fixed:
     value_tokens: float
 
     def __post_init__(self) -> None:
-        _positive_tokens(self.value_tokens, "length")
+        _positive_tokens(self.value_tokens, msg("length"))
 
     def mean(self) -> float:
         """Mean length in tokens."""
@@ -70,8 +77,8 @@ class Uniform:
     high_tokens: float
 
     def __post_init__(self) -> None:
-        _positive_tokens(self.low_tokens, "low")
-        _positive_tokens(self.high_tokens, "high")
+        _positive_tokens(self.low_tokens, msg("low"))
+        _positive_tokens(self.high_tokens, msg("high"))
         if self.low_tokens > self.high_tokens:
             raise InputError(
                 msg("low ({low}) is above high ({high}): swap them.", low=self.low_tokens, high=self.high_tokens)
@@ -136,8 +143,8 @@ class Empirical:
             or shares[-1] > 1
         ):
             raise InputError(msg("quantiles must be at least two rising pairs (share 0-1, tokens): check the list."))
-        _positive_tokens(tokens[0], "lowest quantile")
-        _positive_tokens(tokens[-1], "highest quantile")
+        _positive_tokens(tokens[0], msg("lowest quantile"))
+        _positive_tokens(tokens[-1], msg("highest quantile"))
 
     def mean(self) -> float:
         """Mean length in tokens (trapezoid over the quantile function)."""
@@ -206,11 +213,12 @@ class OpenLoop:
                     kind=self.kind,
                 )
             )
-        if not (math.isfinite(self.rate_per_s) and 0 < self.rate_per_s <= MAX_RATE_PER_S):
+        if not (math.isfinite(self.rate_per_s) and MIN_RATE_PER_S <= self.rate_per_s <= MAX_RATE_PER_S):
             raise InputError(
                 msg(
-                    "request rate must be above 0 and at most {limit:count} per second, got {value}: "
+                    "request rate must be between {least:g} and {limit:count} per second, got {value}: "
                     "enter requests per second.",
+                    least=MIN_RATE_PER_S,
                     limit=MAX_RATE_PER_S,
                     value=self.rate_per_s,
                 )
@@ -229,7 +237,7 @@ class PerMinute:
         if (
             not self.rates_per_s
             or any(not (math.isfinite(r) and 0 <= r <= MAX_RATE_PER_S) for r in self.rates_per_s)
-            or sum(self.rates_per_s) <= 0
+            or self.rate_per_s < MIN_RATE_PER_S
         ):
             raise InputError(
                 msg("per-minute rates must be numbers of requests per second, at least one above 0: check the list.")
@@ -285,11 +293,14 @@ class Slo:
 
     def __post_init__(self) -> None:
         for name, value in (("TTFT", self.ttft_s), ("ITL", self.itl_s), ("E2E", self.e2e_s)):
-            if value is not None and not (math.isfinite(value) and value > 0):
+            if value is not None and not MIN_TARGET_S <= value <= MAX_TARGET_S:
                 raise InputError(
                     msg(
-                        "the {name} target must be above 0, got {value}: leave it empty for no target.",
+                        "the {name} target must be between {least:g} and {limit:count} seconds, got {value}: "
+                        "leave it empty for no target.",
                         name=name,
+                        least=MIN_TARGET_S,
+                        limit=MAX_TARGET_S,
                         value=value,
                     )
                 )
@@ -308,12 +319,11 @@ class Prices:
     source: str = ""
 
     def __post_init__(self) -> None:
-        if self.gpu_hour is not None and not (math.isfinite(self.gpu_hour) and self.gpu_hour >= 0):
-            raise InputError(msg("the price of a GPU-hour must be 0 or more, got {value}.", value=self.gpu_hour))
-
-
-def as_number(value: Any, what: str) -> float:
-    """``value`` as a finite float, or an :class:`InputError` naming ``what``."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InputError(msg("{what} must be a number, got {value!r}: correct it.", what=what, value=value))
-    return float(value)
+        if self.gpu_hour is not None and not 0 <= self.gpu_hour <= MAX_GPU_HOUR:
+            raise InputError(
+                msg(
+                    "the price of a GPU-hour must be between 0 and {limit:count}, got {value}: check it.",
+                    limit=MAX_GPU_HOUR,
+                    value=self.gpu_hour,
+                )
+            )
