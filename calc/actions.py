@@ -1,4 +1,4 @@
-"""What can be done under each outcome: the articles' actions and the engines' settings, one row each."""
+"""What can be done under each outcome: the usual remedies and the engines' settings, one row each."""
 
 from __future__ import annotations
 

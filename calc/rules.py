@@ -1,4 +1,4 @@
-"""All conditions of the three articles and the scheduling ones beside them, and their verdicts on given evidence."""
+"""All published conditions for each outcome and the scheduling ones beside them, and their verdicts on evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When to optimise the cache first: the articles' six conditions, and what keeps a cache from being hit."""
+"""When to optimise the cache first: the six published conditions, and what keeps a cache from being hit."""
 
 from __future__ import annotations
 

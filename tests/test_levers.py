@@ -250,7 +250,7 @@ def test_half_the_length_has_half_the_mean(lengths: Any) -> None:
     assert scaled(lengths, 0.5).mean() == pytest.approx(lengths.mean() / 2)
 
 
-def test_the_articles_actions_are_all_there() -> None:
+def test_the_published_remedies_are_all_there() -> None:
     assert len(actions_for(Outcome.OPTIMISE_CACHE)) >= 7
     assert len(actions_for(Outcome.RE_ARCHITECT)) >= 8
     quality = {action.code for action in ACTIONS.values() if action.caution and "quality" in str(action.caution)}
