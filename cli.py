@@ -94,7 +94,8 @@ def _answer_each(inputs: Iterable[Any], answer: Answer) -> None:
     for number, asked in enumerate(inputs, start=1):
         line = _answer_one(asked, answer)
         failed += "error" in line
-        click.echo(json.dumps(line, ensure_ascii=False, allow_nan=False))
+        # A lone surrogate in a name has no UTF-8; its backslash form is JSON again.
+        click.echo(json.dumps(line, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace"))
         if sys.stderr.isatty():
             click.echo(f"{number} answered, {failed} failed", err=True)
     if failed:
@@ -120,7 +121,9 @@ def _answer_one(asked: Any, answer: Answer) -> dict[str, Any]:
 def _identity(asked: Any) -> dict[str, Any]:
     if isinstance(asked, Path):
         return {"file": str(asked)}
-    return {"id": asked["id"]} if isinstance(asked, Mapping) and "id" in asked else {}
+    if not isinstance(asked, Mapping) or "id" not in asked:
+        return {}
+    return {"id": json.loads(json.dumps(asked["id"]), parse_constant=lambda _: None)}  # NaN is no JSON
 
 
 @main.command()

@@ -13,16 +13,16 @@ from calc.memory import MemoryReport
 from calc.messages import Message
 from calc.units import KILO
 
-_DECIMALS = 6
-"""Of milliseconds, rates and shares: far below what any clock or model can tell apart."""
+_DIGITS = 9
+"""Of milliseconds, rates and shares: far below what any clock or model can tell apart; small rates keep theirs."""
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, _DECIMALS)
+    return None if value is None else float(f"{value:.{_DIGITS}g}")
 
 
 def _ms(value_s: float | None) -> float | None:
-    return None if value_s is None else round(value_s * KILO, _DECIMALS)
+    return None if value_s is None else _rounded(value_s * KILO)
 
 
 def _texts(messages: tuple[Message, ...]) -> list[str]:
@@ -103,7 +103,14 @@ def decision_answer(decision: Decision, notes: tuple[Message, ...] = ()) -> dict
         "runner_up": decision.runner_up,
         "flips_when": decision.flips_when and str(decision.flips_when),
         "first_lever": decision.first_lever,
+        "first_lever_title": decision.first_lever_title and str(decision.first_lever_title),
         "legs_agree": decision.legs_agree,
+        "conditions_outcome": decision.conditions_outcome,
+        "what_ifs_outcome": decision.what_ifs_outcome,
+        "layers": [
+            {"layer": state.layer, "strain": state.strain, "statement": str(state.statement)}
+            for state in decision.layers
+        ],
         "findings": [_finding(finding) for finding in decision.findings],
         "what_ifs": [
             {

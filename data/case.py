@@ -46,6 +46,8 @@ MAX_WEIGHT_BYTES = 2**47
 """Most weights of one replica accepted: 128 TiB."""
 MAX_POOL_TOKENS = 10**12
 """Most KV tokens of one replica accepted."""
+MAX_BLOCK_TOKENS = 8192
+"""Largest KV block accepted; engines use 16 to 256, and some thousands where recurrent layers set the page."""
 DEFAULT_ENGINE = "vllm"
 FLOP_CODES = ("bf16", "fp16", "fp8", "int8", "fp4")
 
@@ -137,7 +139,7 @@ def _read_deployment(fields: Fields, own: _Own) -> tuple[Deployment, tuple[Messa
         max_model_len_tokens=_read_length(fields),
         max_num_batched_tokens=fields.count("max_num_batched_tokens", MAX_TOKENS),
         max_num_seqs=fields.count("max_num_seqs", MAX_CONCURRENCY),
-        block_size_tokens=fields.count("block_size", MAX_TOKENS),
+        block_size_tokens=fields.count("block_size", MAX_BLOCK_TOKENS),
         **dtypes,
         prefix_caching=fields.flag("enable_prefix_caching"),
         chunked_prefill=fields.flag("enable_chunked_prefill"),

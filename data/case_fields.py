@@ -9,13 +9,18 @@ from typing import Any
 from calc.errors import InputError
 from calc.messages import Message, msg
 
+LEAST_SHARE = 1e-9
+"""Of its upper limit, the least a positive number may be; smaller ones make times of nothing or of for ever."""
 _SHOWN_CHARACTERS = 40
 """How much of a wrong value an error repeats."""
 
 
 def shown(value: Any) -> str:
     """``value`` as an error repeats it: short, and never a whole document."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "…"
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
 
@@ -84,13 +89,14 @@ class Fields:
         return None if value is None else as_number(value, self.name_of(key))
 
     def positive(self, key: str, limit: float) -> float | None:
-        """A number above 0 and at most ``limit``."""
+        """A number above 0 and at most ``limit``; one in a thousand million of ``limit`` counts as none."""
         value = self.number(key)
-        if value is not None and not 0 < value <= limit:
+        if value is not None and not limit * LEAST_SHARE <= value <= limit:
             raise InputError(
                 msg(
-                    "{name} must be above 0 and at most {limit:,g}, got {value:,g}: check its unit.",
+                    "{name} must be between {least:,g} and {limit:,g}, got {value:,g}: check its unit.",
                     name=self.name_of(key),
+                    least=limit * LEAST_SHARE,
                     limit=limit,
                     value=value,
                 )

@@ -47,7 +47,7 @@ def build_review(
     filed = filing or Filing()
     known = (*evidence, *decision.evidence)
     deployment = scenario.deployment
-    lever = _lever_title(decision)
+    lever = decision.first_lever_title
     proven = proofs.proofs(scenario, latency, known, runs, filed)
     comparable = proofs.comparable_runs(runs, scenario)
     return Review(
@@ -76,11 +76,6 @@ def build_review(
         steps=statements.steps(decision, lever, scenario.slo, filed),
         case=case or {},
     )
-
-
-def _lever_title(decision: Decision) -> Message | None:
-    titles = {option.lever: option.title for option in decision.what_ifs}
-    return decision.first_lever_title or titles.get(decision.first_lever or "")
 
 
 def _status(filing: Filing, proven: Sequence[Proof]) -> Status:
