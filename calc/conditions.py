@@ -5,7 +5,7 @@ Unknown follows Kleene's logic: an unknown part leaves the whole unknown unless 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -113,7 +113,7 @@ class Rule:
     """A sentence of its own, with metrics by name and ``limit`` for the first line; else the figures are listed."""
     says_not: Message | None = None
     """When the sentence of a stated fact differs once the fact does not hold."""
-    source: str = ""
+    source: Message | None = None
     """For a condition without a line of its own."""
     guard: bool = False
     diagnosis: str = ""
@@ -125,6 +125,7 @@ def judge(rule: Rule, facts: Facts) -> Finding:
     truth = rule.test(facts)
     verdict = Verdict.UNKNOWN if truth is None else Verdict.MET if truth else Verdict.NOT_MET
     lines = tuple({line: None for _, line in rule.limits})
+    sources = _sources(rule, [facts.lines[name].source for name in lines])
     return Finding(
         rule=rule.code,
         supports=rule.supports,
@@ -133,9 +134,16 @@ def judge(rule: Rule, facts: Facts) -> Finding:
         statement=rule.measure if truth is None else _statement(rule, facts, met=truth),
         evidence=tuple(_seen(facts, metric) for metric in rule.metrics),
         threshold=", ".join(f"{name} {facts.line(name):.4g}" for name in lines),
-        source="; ".join({facts.lines[name].source: None for name in lines}) or rule.source,
+        source="; ".join(str(source) for source in sources),
+        sources=sources,
         guard=rule.guard,
     )
+
+
+def _sources(rule: Rule, of_lines: Sequence[Message]) -> tuple[Message, ...]:
+    if of_lines:
+        return tuple({source.msgid: source for source in of_lines}.values())
+    return () if rule.source is None else (rule.source,)
 
 
 def _statement(rule: Rule, facts: Facts, *, met: bool) -> Message:

@@ -80,6 +80,8 @@ class Finding:
     source: str
     guard: bool = False
     """True: when met, speaks against ``supports``."""
+    sources: tuple[Message, ...] = ()
+    """Where each line was published, or what the condition rests on; ``source`` is all of them in English."""
 
 
 @dataclass(frozen=True, kw_only=True)

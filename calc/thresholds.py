@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from calc.errors import UnknownName
-from calc.messages import msg
+from calc.messages import Message, msg
 from calc.units import GB
 
 
@@ -18,104 +18,128 @@ class Threshold:
     name: str
     value: float
     unit: str
-    source: str
+    source: Message
 
 
-OWN = "our own line; set your own"
+OWN = msg("our own line; set your own")
 """No published figure was found: stated as such on the page and on the sheet."""
 
-_ROWS: tuple[tuple[str, float, str, str], ...] = (
+_ROWS: tuple[tuple[str, float, str, Message], ...] = (
     # KV cache
     (
         "kv_full_share",
         0.90,
         "share",
-        "GIE alert.yaml: critical above 0.9 for 5 min; vllm-ascend#5859: TPOT 114 ms at 92 %, 440 ms at 98.9 %",
+        msg("GIE alert.yaml: critical above 0.9 for 5 min; vllm-ascend#5859: TPOT 114 ms at 92 %, 440 ms at 98.9 %"),
     ),
     (
         "kv_idle_share",
         0.50,
         "share",
-        "vllm#1018, #42058, #6206: below 0.5 with nothing waiting, more KV space cannot help",
+        msg("vllm#1018, #42058, #6206: below 0.5 with nothing waiting, more KV space cannot help"),
     ),
     ("preempted_warn_share", 0.005, "share", OWN),
-    ("preempted_share", 0.02, "share", "dev.to ji_ai: 2 % of requests preempted gave mean 1.9 s, P99 11.4 s"),
+    (
+        "preempted_share",
+        0.02,
+        "share",
+        msg("dev.to ji_ai: 2 % of requests preempted gave mean 1.9 s, P99 11.4 s"),
+    ),
     (
         "reuse_low_share",
         0.20,
         "share",
-        "below 20 % reuse cannot carry a decision (sglang#21199: routing for 26 % made TTFT worse); "
-        "public alert: hit rate under 0.2 for 15 min",
+        msg(
+            "below 20 % reuse cannot carry a decision (sglang#21199: routing for 26 % made TTFT worse); "
+            "public alert: hit rate under 0.2 for 15 min"
+        ),
     ),
     (
         "waste_share",
         0.20,
         "share",
-        "vLLM launch, 2023: paging wastes under 4 %, preallocation 60-80 %; the line between them is our own",
+        msg("vLLM launch, 2023: paging wastes under 4 %, preallocation 60-80 %; the line between them is our own"),
     ),
     ("one_off_share", 0.50, "share", OWN),
     (
         "short_prompt_tokens",
         256.0,
         "tokens",
-        "public report: at 130 prompt tokens identical prompts were no faster; the line is our own",
+        msg("public report: at 130 prompt tokens identical prompts were no faster; the line is our own"),
     ),
     ("local_layers_share", 0.50, "share", OWN),
     (
         "gpu_holds_share",
         0.90,
         "share",
-        "LMCache#1109: at a hit rate of 0.99 the GPU's own cache held the prompts; the line is our own",
+        msg("LMCache#1109: at a hit rate of 0.99 the GPU's own cache held the prompts; the line is our own"),
     ),
     # memory
     (
         "weights_share",
         1 / 1.2,
         "share",
-        "sizing guide (opswat): plan 1.2-1.5 times the weights, so weights above 1/1.2 leave too little",
+        msg("sizing guide (opswat): plan 1.2-1.5 times the weights, so weights above 1/1.2 leave too little"),
     ),
     (
         "margin_warn_bytes",
         1.2 * GB,
         "bytes",
-        "talos#2018, club-3090#717: 1.2-1.5 GB free still booted; OOM seen at 0.5-0.7 GB (vllm#7553)",
+        msg("talos#2018, club-3090#717: 1.2-1.5 GB free still booted; OOM seen at 0.5-0.7 GB (vllm#7553)"),
     ),
-    ("rejected_share", 0.05, "share", "GIE alert.yaml: errors above 5 % are critical"),
+    (
+        "rejected_share",
+        0.05,
+        "share",
+        msg("GIE alert.yaml: errors above 5 % are critical"),
+    ),
     # service
     (
         "waiting_count",
         5.0,
         "count",
-        "GIE, llm-d WVA and Dynamo planner: more than 5 waiting per replica is saturated",
+        msg("GIE, llm-d WVA and Dynamo planner: more than 5 waiting per replica is saturated"),
     ),
     ("queue_share", 0.20, "share", OWN),
     ("prefill_share", 0.50, "share", OWN),
-    ("load_ratio", 0.80, "ratio", "GIE and llm-d WVA act at 0.8 of saturation; M/M/c tails explode beyond"),
-    ("full_ratio", 1.0, "ratio", "queueing theory: at an offered load of 1 the queue grows without bound"),
+    (
+        "load_ratio",
+        0.80,
+        "ratio",
+        msg("GIE and llm-d WVA act at 0.8 of saturation; M/M/c tails explode beyond"),
+    ),
+    (
+        "full_ratio",
+        1.0,
+        "ratio",
+        msg("queueing theory: at an offered load of 1 the queue grows without bound"),
+    ),
     ("seqs_full_share", 0.95, "share", OWN),
     (
         "itl_rise_ratio",
         1.5,
         "ratio",
-        "vllm-ascend#5859: TPOT rose 1.07-fold at 92 % usage and 4-fold at 98.9 %; the line between them is our own",
+        msg(
+            "vllm-ascend#5859: TPOT rose 1.07-fold at 92 % usage and 4-fold at 98.9 %; the line between them is our own"
+        ),
     ),
     (
         "itl_tail_ratio",
         5.0,
         "ratio",
-        "unchunked prefill made P99 eight times worse (dev.to); the line is our own",
+        msg("unchunked prefill made P99 eight times worse (dev.to); the line is our own"),
     ),
     (
         "mixed_step_share",
         0.01,
         "share",
-        "theory: once 1 % of tokens fall in mixed steps, P99 ITL is the length of a mixed step",
+        msg("theory: once 1 % of tokens fall in mixed steps, P99 ITL is the length of a mixed step"),
     ),
     (
         "ttft_tail_ratio",
         10.0,
         "ratio",
-        "sglang#34554: one tenant's long prompts, TTFT P50 1.3 s and P99 46 s; the line is our own",
+        msg("sglang#34554: one tenant's long prompts, TTFT P50 1.3 s and P99 46 s; the line is our own"),
     ),
     ("prompt_tail_ratio", 10.0, "ratio", OWN),
     ("host_busy_share", 0.95, "share", OWN),
@@ -124,7 +148,7 @@ _ROWS: tuple[tuple[str, float, str, str], ...] = (
         "gpu_power_idle_share",
         0.30,
         "share",
-        "arXiv 2601.19910: GPU at 28 % of its power limit while 99 % of latency was transfer",
+        msg("arXiv 2601.19910: GPU at 28 % of its power limit while 99 % of latency was transfer"),
     ),
     ("transfer_share", 0.50, "share", OWN),
     ("target_tight_ratio", 0.80, "ratio", OWN),
@@ -132,7 +156,7 @@ _ROWS: tuple[tuple[str, float, str, str], ...] = (
         "oversharded_tp",
         8.0,
         "count",
-        "vllm#6131 (maintainer): TP 8 for an 8B model ran under 50 % utilisation",
+        msg("vllm#6131 (maintainer): TP 8 for an 8B model ran under 50 % utilisation"),
     ),
 )
 
@@ -145,7 +169,7 @@ def _table() -> Iterator[Threshold]:
 THRESHOLDS: Mapping[str, Threshold] = MappingProxyType({line.name: line for line in _table()})
 """Every line by name, with its published value."""
 
-SET_BY_USER = "set for this review"
+SET_BY_USER = msg("set for this review")
 """Source printed for a line the team set itself."""
 
 

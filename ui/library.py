@@ -78,7 +78,7 @@ def _list(saved: Sequence[ScenarioVersion]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = parts.pick(t("Saved scenario"), names, "scenario_chosen")
         case = next(row.case for row in saved if row.scenario_id == chosen)
-        st.button(t("Load"), key="scenario_load", on_click=state.load, args=(case,))
+        st.button(t("Open"), key="scenario_load", on_click=state.load, args=(case,))
 
 
 def _model(case: Mapping[str, object]) -> str:
