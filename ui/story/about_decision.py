@@ -68,10 +68,15 @@ def findings(rows: Sequence[Finding]) -> list[Mapping[str, str]]:
             t("Condition"): t("{title} (guard)", title=row.title) if row.guard else t(row.title),
             t("What the evidence says"): t(row.statement),
             t("Provenance"): t(", ").join(dict.fromkeys(t(one.provenance.value) for one in row.evidence)),
-            t("Source"): row.source,
+            t("Source"): t("; ").join(t(source) for source in row.sources),
         }
         for row in sorted(rows, key=lambda row: ORDER[row.verdict])
     ]
+
+
+def sources(decision: Decision) -> list[str]:
+    """Where the lines of the conditions come from, each once."""
+    return list(dict.fromkeys(t(source) for finding in decision.findings for source in finding.sources))
 
 
 def supporting(decision: Decision, outcome: Outcome) -> list[Finding]:
@@ -84,6 +89,11 @@ def tally(rows: Sequence[Finding]) -> str:
     met = sum(row.verdict is Verdict.MET for row in rows)
     unknown = sum(row.verdict is Verdict.UNKNOWN for row in rows)
     return t("{met} of {all} met, {unknown} unknown", met=met, all=len(rows), unknown=unknown)
+
+
+def short_tally(rows: Sequence[Finding]) -> str:
+    """Met of all, for a tab's name."""
+    return f"{sum(row.verdict is Verdict.MET for row in rows)}/{len(rows)}"
 
 
 def what_ifs(decision: Decision, currency: str, percentile_share: float) -> list[Mapping[str, str]]:
