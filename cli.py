@@ -173,14 +173,15 @@ def _review_of(case: Any) -> Review:
 
     scenario, _ = read_case(case)
     deployment, workload = scenario.deployment, scenario.workload
-    load = latency.predict(scenario)
+    planned = memory.estimate_memory(deployment, workload)
+    load = latency.predict(scenario) if planned.fits else None
     prices = cost.cost_of(scenario, load)
     return build_review(
         scenario,
-        memory.estimate_memory(deployment, workload, load.concurrency / deployment.replicas),
+        memory.estimate_memory(deployment, workload, load.concurrency / deployment.replicas) if load else planned,
         load,
         scenario_decision(scenario, tuple(catalogue.gpus().values())),
-        sweep=latency.sweep(scenario),
+        sweep=latency.sweep(scenario) if load else None,
         cost_per_million_tokens=prices.per_million_output_tokens if prices else None,
         filing=Filing(created_at=datetime.now(UTC).date().isoformat()),
         case=case,

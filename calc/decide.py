@@ -90,9 +90,12 @@ def _at_operating_load(sweep: LoadSweep | None) -> LatencyReport | None:
 
 
 def _from_levers(what_ifs: tuple[WhatIf, ...]) -> dict[str, Evidence]:
-    """How many levers were tried, how many carry the load, and what the cheapest of these costs."""
+    """How many levers were tried, how many carry the load, and what the cheapest of these costs.
+
+    Where the scenario as it is cannot be judged, its levers cannot either, save those that do not fit: nothing is said.
+    """
     judged = [row for row in what_ifs if row.carries is not None]
-    if not judged:
+    if not judged or any(row.lever == AS_IS and row.carries is None for row in what_ifs):
         return {}
     carrying = [row for row in judged if row.carries]
     costs = [row.cost_per_million_tokens for row in carrying if row.cost_per_million_tokens is not None]

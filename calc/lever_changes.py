@@ -249,7 +249,8 @@ def larger_gpu(today: Today) -> Change:
 def _is_larger(gpu: Gpu, now: Gpu) -> bool:
     faster = (gpu.bandwidth_bytes_per_s or 0.0) >= (now.bandwidth_bytes_per_s or 0.0)
     as_quick = all(gpu.flops_per_s.get(dtype, 0.0) >= flops for dtype, flops in now.flops_per_s.items())
-    return gpu.memory_bytes >= now.memory_bytes * LARGER_MEMORY_RATIO and faster and as_quick
+    known = gpu.bandwidth_bytes_per_s is not None and bool(gpu.flops_per_s)
+    return known and gpu.memory_bytes >= now.memory_bytes * LARGER_MEMORY_RATIO and faster and as_quick
 
 
 def narrow_weights(today: Today) -> Change:

@@ -50,7 +50,7 @@ class MemoryReport:
     kv_per_request_bytes: int
     """Per GPU, one request of mean prompt + output length."""
     peak_concurrency: float
-    """Requests in flight on one replica at the planned load."""
+    """Requests in flight on one replica at the planned load; where not known, the most the engine would admit."""
     kv_demand_bytes: int
     """Per GPU, at ``peak_concurrency`` requests (half the output written on average)."""
     weights_declared: bool
@@ -60,6 +60,8 @@ class MemoryReport:
     """Block tables per request: 1, more where local and full attention mix."""
     num_seqs_limit: int = 0
     """Most requests the scheduler runs at once on one replica."""
+    peak_is_known: bool = True
+    """False: ``peak_concurrency`` and ``kv_demand_bytes`` follow from the pool and say nothing about the load."""
     notes: tuple[Message, ...] = ()
 
     runtime_in_budget_bytes: int = 0
@@ -168,6 +170,7 @@ def _report(
         context_bytes=runtime.context_bytes,
         num_groups=num_groups,
         num_seqs_limit=settings.max_num_seqs * deployment.dp,
+        peak_is_known=load.concurrency is not None,
         runtime_in_budget_bytes=covered,
         notes=notes + _notes(deployment, settings),
     )
