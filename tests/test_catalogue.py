@@ -138,7 +138,7 @@ def test_the_five_business_types_are_complete() -> None:
 
 
 def test_a_recalled_model_and_a_derived_memory_are_said_to_be_so() -> None:
-    case = {"model": "01-ai/Yi-1.5-34B", "gpu": "a100-80-pcie", "tp": 2}
+    case = {"model": "01-ai/Yi-6B", "gpu": "a100-80-pcie"}
     _, notes = read_deployment(case)
     assert any("recalled" in str(note) for note in notes)
     assert any("derived" in str(note) for note in notes)
