@@ -21,12 +21,12 @@ parts.answer(
     about_both.compared_figures(pairs[1][1].scenario, memories[1][1], latencies[1][1]),
     good=about_both.verdict(memories[1][1], latencies[1][1], other.scenario.slo),
 )
-left, right = st.columns(2, gap="large")
+left, right = st.columns(2, gap="medium")
 with left:
-    st.subheader(t("Memory per GPU"), anchor=False)
+    parts.section(t("Memory per GPU"))
     parts.chart(charts.hull(memories, parts.tones()), about_memory.hull_alt(memories[1][1]), "alternatives_hull")
 with right:
-    st.subheader(t("Where the time goes"), anchor=False)
+    parts.section(t("Where the time goes"))
     parts.chart(
         charts.decomposition(latencies, parts.tones()), about_latency.parts_alt(latencies[1][1]), "alternatives_parts"
     )
@@ -39,7 +39,7 @@ st.button(
     args=(state.canonical(other),),
 )
 
-st.subheader(t("Saved scenarios"), anchor=False)
+parts.section(t("Saved scenarios"))
 library.shelf(asked)
 parts.notes([*asked.notes, *other.notes])
 parts.computed([t("Both columns are computed by the same model with the same seed; only the scenario differs.")], [])

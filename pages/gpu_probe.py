@@ -50,14 +50,14 @@ progress()
 
 if result is not None:
     points, roof = compare(result, deployment.gpu), roof_of(result, deployment.gpu)
-    st.subheader(t("Against the roofline"), anchor=False)
+    parts.section(t("Against the roofline"))
     if roof.flops_per_s is not None and roof.bytes_per_s is not None:
         figure = charts.roofline(measuring.spots(points), roof.flops_per_s, roof.bytes_per_s, parts.tones())
         parts.chart(figure, t("Measured steps under the roofline, listed in the table below."), "probe_roofline")
     parts.table(measuring.rows(points), key="probe_rows")
     parts.notes(result.notes)
 
-st.subheader(t("This machine's GPUs"), anchor=False)
+parts.section(t("This machine's GPUs"))
 report = resources.driver()
 if report.reason is not None:
     st.info(t(report.reason), icon=":material/developer_board_off:")

@@ -26,7 +26,7 @@ parts.answer(
 @state.fragment(run_every=refining.pause_s(asked))
 def load_curves() -> None:
     """Five points at once, twelve finer ones on the next tick, without touching the rest of the page."""
-    metric = parts.switch(t("Metric"), words.METRIC_NAMES, "latency_metric", words.leading_metric(slo))
+    metric = parts.switch(t("Metric"), words.METRIC_NAMES, "latency_metric", about_latency.tightest(latency, slo))
     sweep = refining.curve(asked)
     figure = charts.load_curve(sweep, metric, words.target(slo, metric), parts.tones())
     parts.chart(figure, about_latency.curve_alt(sweep, metric), "latency_load")
@@ -34,17 +34,17 @@ def load_curves() -> None:
 
 load_curves()
 
-left, right = st.columns(2, gap="large")
+left, right = st.columns((2, 3), gap="medium")
 with left:
-    st.subheader(t("Where the time goes"), anchor=False)
+    parts.section(t("Where the time goes"))
     parts.chart(charts.decomposition([("", latency)], parts.tones()), about_latency.parts_alt(latency), "latency_parts")
     st.caption(parts.escape(about_latency.why(resources.step(asked))))
 with right:
-    st.subheader(t("Percentiles at this load"), anchor=False)
-    parts.table(about_latency.percentiles(latency), key="latency_percentiles")
-    st.caption(about_latency.facts(latency))
+    parts.section(t("Percentiles at this load"))
+    parts.table(about_latency.percentiles(latency, slo), key="latency_percentiles")
+    parts.bullets(about_latency.facts(latency))
 
-st.subheader(t("Textbook queue beside the simulation"), anchor=False)
+parts.section(t("Textbook queue beside the simulation"))
 queue, deployment = resources.queue(asked), asked.scenario.deployment
 parts.prose(about_latency.limits(queue, deployment.replicas * deployment.dp))
 if queue.results:
@@ -52,4 +52,4 @@ if queue.results:
         parts.prose(about_latency.textbook_rows(queue))
 parts.notes([*asked.notes, *latency.notes])
 parts.computed(about_latency.formulas(asked.scenario, resources.memory(asked)), [asked.scenario.deployment.gpu.source])
-st.caption(words.versions())
+st.caption(f"{words.versions()} · {about_latency.calibration(latency)}")

@@ -8,7 +8,7 @@ from ui.story import words
 from ui.text import t
 
 parts.heading(t("Live engine"), t("What do the counters of a running engine say?"))
-left, right = st.columns(2, gap="large")
+left, right = st.columns(2, gap="medium")
 with left:
     pasted = st.text_area(t("Paste the text of /metrics"), key="engine_text", height=140, persist_state="session")
 with right:
@@ -20,14 +20,13 @@ with right:
 kind = "measured" if first or pasted else "sample"
 content = first.getvalue() if first else (pasted or "").encode() or resources.sample("sample-metrics.txt")
 if kind == "sample":
-    st.info(
-        t("Shown is a made-up sample; paste the text of your engine's /metrics to see yours."),
-        icon=":material/science:",
+    st.caption(
+        ":material/science: " + t("Shown is a made-up sample; paste the text of your engine's /metrics to see yours.")
     )
 result, snapshot = engine_view.understand(content, later.getvalue() if later else None)
 
 parts.answer(engine_view.sentence(snapshot), engine_view.figures(snapshot, kind), good=engine_view.calm(snapshot))
-st.subheader(t("Three layers"), anchor=False)
+parts.section(t("Three layers"))
 parts.table(engine_view.rows(evidence(snapshot), kind), key="engine_rows")
 for warning in result.warnings:
     st.warning(t(warning.text))

@@ -24,15 +24,18 @@ parts.answer(
 )
 parts.chart(charts.hull([("", memory)], parts.tones()), about_memory.hull_alt(memory), "memory_hull")
 
-left, right = st.columns(2, gap="large")
+left, right = st.columns(2, gap="medium")
 with left:
-    st.subheader(t("Four zones"), anchor=False)
+    parts.section(t("Four zones"))
     parts.prose(about_memory.zones(memory))
 with right:
-    st.subheader(t("Sequences the pool holds"), anchor=False)
-    points = about_memory.capacity(deployment, memory)
-    figure = charts.capacity_curve(points, memory.peak_concurrency, parts.tones())
-    parts.chart(figure, about_memory.capacity_alt(points), "memory_capacity")
+    parts.section(t("Sequences the pool holds"))
+    if memory.fits:
+        points = about_memory.capacity(deployment, memory)
+        figure = charts.capacity_curve(points, memory.peak_concurrency, parts.tones())
+        parts.chart(figure, about_memory.capacity_alt(points), "memory_capacity")
+    else:
+        st.info(about_memory.sentence(memory))
 
 parts.notes([*asked.notes, *memory.notes])
 parts.computed(about_memory.formulas(deployment, memory), [deployment.engine.source, deployment.gpu.source])

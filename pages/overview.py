@@ -4,7 +4,6 @@ import streamlit as st
 
 from calc.latency import LatencyReport
 from ui import charts, parts, resources, state
-from ui.charts.frame import BAR_HEIGHT
 from ui.story import about_both, about_latency, about_memory, words
 from ui.text import t
 
@@ -22,26 +21,24 @@ parts.answer(
     good=about_both.verdict(memory, latency, slo),
 )
 
-left, right = st.columns(2, gap="large")
+left, right = st.columns(2, gap="medium")
 with left:
-    st.subheader(t("Memory per GPU"), anchor=False)
-    st.caption(parts.escape(about_memory.sentence(memory)))
+    parts.section(t("Memory per GPU"), about_memory.sentence(memory))
     parts.chart(charts.hull([("", memory)], parts.tones()), about_memory.hull_alt(memory), "overview_hull")
     parts.link("memory", t("What fills it, and what it holds"))
 with right:
-    st.subheader(t("Latency under load"), anchor=False)
     if isinstance(latency, LatencyReport):
-        sweep, metric = resources.load_sweep(asked), words.leading_metric(slo)
-        st.caption(parts.escape(about_latency.sentence(latency, slo)))
-        curve = charts.load_curve(sweep, metric, words.target(slo, metric), parts.tones(), height=BAR_HEIGHT)
+        parts.section(t("Latency under load"), about_latency.sentence(latency, slo))
+        sweep, metric = resources.load_sweep(asked), about_latency.tightest(latency, slo)
+        curve = charts.load_curve(sweep, metric, words.target(slo, metric), parts.tones(), height=charts.BAR_HEIGHT)
         parts.chart(curve, about_latency.curve_alt(sweep, metric), "overview_load")
         parts.link("latency", t("Percentiles, knee and what binds"))
     else:
+        parts.section(t("Latency under load"))
         st.info(t(latency))
 
-st.subheader(t("Why"), anchor=False)
-for fact in decision.because:
-    st.markdown(f"- {parts.escape(t(fact))}")
+parts.section(t("Why"))
+parts.bullets(t(fact) for fact in decision.because)
 parts.link("decision", t("All conditions and what-ifs"))
 parts.notes([*asked.notes, *memory.notes, *(latency.notes if isinstance(latency, LatencyReport) else ())])
 parts.computed(

@@ -21,20 +21,19 @@ parts.answer(
     good=None if latency.saturated else True,
 )
 
-left, right = st.columns(2, gap="large")
+left, right = st.columns(2, gap="medium")
 with left:
-    st.subheader(t("Prompt lengths"), anchor=False)
+    parts.section(t("Prompt lengths"))
     figure = charts.length_curve(workload.prompt_tokens, parts.tones())
     parts.chart(figure, about_workload.lengths_alt(workload.prompt_tokens), "workload_prompt")
 with right:
-    st.subheader(t("Output lengths"), anchor=False)
+    parts.section(t("Output lengths"))
     figure = charts.length_curve(workload.output_tokens, parts.tones())
     parts.chart(figure, about_workload.lengths_alt(workload.output_tokens), "workload_output")
 
-st.subheader(t("What matters for this business type"), anchor=False)
+parts.section(t("What matters for this business type"))
 parts.prose(about_workload.presets(workload.business_type))
-for question in about_workload.questions(workload.business_type):
-    st.markdown(f"- {parts.escape(question)}")
+parts.bullets(about_workload.questions(workload.business_type))
 
 parts.notes(asked.notes)
 parts.computed(about_workload.formulas(workload), about_workload.sources(workload.business_type))

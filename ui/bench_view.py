@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from data.formats.fields import FIELDS
 from data.records import BenchmarkRun, LatencyStats, ReadResult
 from data.store import StoredRun
 from ui import format as show
 from ui import resources
 from ui.charts.runs import MeasuredPoint
-from ui.glossary import TERMS
 from ui.resources import Asked
 from ui.story import words
 from ui.story.words import Figure
 from ui.text import t
 
 METRICS = ("ttft", "tpot", "itl", "e2e")
+PERCENTILES = ("P50", "P95", "P99")
 STATS = ("mean", "p50", "p95", "p99")
-NAMES = {"mean": "mean", "p50": "P50", "p95": "P95", "p99": "P99"}
 FEW_REQUESTS = 100
 """Simulated when a run does not say how many requests it sent."""
 
@@ -34,8 +34,18 @@ def name(run: BenchmarkRun) -> str:
 
 def label(stored: StoredRun) -> str:
     """A stored run in one line."""
-    model = (stored.run.model or t("model not stated")).rstrip("/").split("/")[-1]
-    return f"{model} · {name(stored.run)} · {stored.run.tool} · {stored.run_id[:6]}"
+    model = _short(stored.run.model) or t("model not stated")
+    return " · ".join(part for part in (model, name(stored.run), stored.run.tool, stored.run_id[:6]) if part)
+
+
+def statistic_name(statistic: str) -> str:
+    """``p99`` → P99; the mean in the visitor's language."""
+    return t("mean") if statistic == "mean" else statistic.upper() if statistic.startswith("p") else statistic
+
+
+def _short(model: str | None) -> str:
+    """A model's name without owner or folder."""
+    return (model or "").rstrip("/").split("/")[-1]
 
 
 def stat(run: BenchmarkRun, metric: str, statistic: str) -> float | None:
@@ -48,7 +58,8 @@ def rows(runs: Sequence[BenchmarkRun]) -> list[Mapping[str, str]]:
     """One row per load point, units in every cell."""
     return [
         {
-            t("Model"): run.model or show.missing(),
+            t("Run"): str(number),
+            t("Model"): _short(run.model) or show.missing(),
             t("Load"): name(run),
             t("Completed"): show.count(run.completed),
             t("Failed"): show.count(run.failed),
@@ -62,7 +73,7 @@ def rows(runs: Sequence[BenchmarkRun]) -> list[Mapping[str, str]]:
             t("Output"): show.tokens_rate(run.output_token_throughput_per_s),
             t("Requests"): show.rate(run.request_throughput_per_s),
         }
-        for run in runs
+        for number, run in enumerate(runs, 1)
     ]
 
 
@@ -99,7 +110,7 @@ def _arrivals(run: BenchmarkRun) -> Mapping[str, Any] | None:
 def errors(asked: Asked, chosen: Sequence[StoredRun]) -> list[Mapping[str, str]]:
     """Measured against simulated, per run and statistic, with the error."""
     table = []
-    for stored in chosen:
+    for number, stored in enumerate(chosen, 1):
         twin = like(asked, stored.run)
         report = resources.latency(twin) if twin else None
         for metric in ("ttft", "tpot", "e2e"):
@@ -107,17 +118,15 @@ def errors(asked: Asked, chosen: Sequence[StoredRun]) -> list[Mapping[str, str]]
                 measured = stat(stored.run, metric, statistic)
                 simulated = getattr(getattr(report, metric), f"{statistic}_s") if report else None
                 if measured:
-                    table.append(_error_row(stored, metric, statistic, measured, simulated))
+                    table.append(_error_row(f"{number} · {name(stored.run)}", metric, statistic, measured, simulated))
     return table
 
 
-def _error_row(
-    stored: StoredRun, metric: str, statistic: str, measured: float, simulated: float | None
-) -> Mapping[str, str]:
+def _error_row(run: str, metric: str, statistic: str, measured: float, simulated: float | None) -> Mapping[str, str]:
     error = None if simulated is None else simulated / measured - 1
     return {
-        t("Run"): label(stored),
-        t("Metric"): f"{words.term_label(metric)} {NAMES[statistic]}",
+        t("Run"): run,
+        t("Metric"): f"{words.term_label(metric)} {statistic_name(statistic)}",
         t("Measured"): words.latency_text(metric, measured),
         t("Simulated"): words.latency_text(metric, simulated),
         t("Error"): show.missing() if error is None else f"{error:+.0%}",
@@ -169,12 +178,15 @@ def points(chosen: Sequence[StoredRun], metric: str, percentile: str, axis: str)
     return found
 
 
+def shared_percentile(chosen: Sequence[StoredRun], metric: str) -> str:
+    """The percentile that most of the runs state, P50 first."""
+    counts = {name: sum(stat(one.run, metric, name.lower()) is not None for one in chosen) for name in PERCENTILES}
+    return max(counts, key=lambda name: counts[name])
+
+
 def bars(chosen: Sequence[StoredRun], metric: str) -> list[tuple[str, list[float | None]]]:
     """One series per statistic that at least one run states."""
-    series = [
-        (t("mean") if statistic == "mean" else NAMES[statistic], [stat(one.run, metric, statistic) for one in chosen])
-        for statistic in STATS
-    ]
+    series = [(statistic_name(statistic), [stat(one.run, metric, statistic) for one in chosen]) for statistic in STATS]
     return [(title, values) for title, values in series if any(value is not None for value in values)]
 
 
@@ -182,6 +194,6 @@ def meaning(code: str | float) -> str:
     """A column's meaning as people write it: ``ttft.mean:ms`` → ``TTFT mean (ms)``."""
     name, _, unit = str(code).partition(":")
     metric, _, statistic = name.partition(".")
-    title = TERMS[metric].label if metric in TERMS else metric.replace("_", " ")
-    shown = f"{title} {NAMES.get(statistic, statistic)}".strip()
+    title = t(FIELDS[metric].title) if metric in FIELDS else metric
+    shown = f"{title} {statistic_name(statistic)}".strip()
     return f"{shown} ({unit})" if unit else shown

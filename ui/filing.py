@@ -42,7 +42,7 @@ PARTIES = tuple(Party)
 
 def form() -> Filing:
     """What people add to the numbers: title, owners, and which facts are real."""
-    left, right = st.columns(2, gap="large")
+    left, right = st.columns(2, gap="medium")
     with left:
         title = st.text_input(t("Title"), key="sheet_title", persist_state="session")
         role = st.text_input(t("Author's role"), key="sheet_role", persist_state="session")
@@ -72,15 +72,16 @@ def form() -> Filing:
 
 def draft(asked: Asked, filing: Filing) -> Review:
     """The sheet of the scenario as it stands, with the uploaded runs of this model."""
-    scenario, latency = asked.scenario, resources.latency(asked)
+    scenario, memory = asked.scenario, resources.memory(asked)
+    latency = resources.latency(asked) if memory.fits else None
     runs = resources.store().runs(model=scenario.deployment.model.name)
     cost = cost_of(scenario, latency)
     return build_review(
         scenario,
-        resources.memory(asked),
+        memory,
         latency,
         resources.decision(asked),
-        sweep=resources.load_sweep(asked),
+        sweep=resources.load_sweep(asked) if latency else None,
         runs=[stored.run for stored in runs],
         cost_per_million_tokens=cost.per_million_output_tokens if cost else None,
         filing=filing,
@@ -118,12 +119,11 @@ def language() -> str:
 
 def downloads(review: Review, spoken: str) -> None:
     """One button per form of the file; each is made only when asked for."""
-    with st.container(horizontal=True):
-        for ending, (label, mime, make) in FORMATS.items():
-            st.download_button(
-                label, partial(make, review, spoken), f"plimsoll-review.{ending}", mime,
-                key=f"sheet_download_{ending}", on_click="ignore", icon=":material/download:",
-            )  # fmt: skip
+    for ending, (label, mime, make) in FORMATS.items():
+        st.download_button(
+            label, partial(make, review, spoken), f"plimsoll-review.{ending}", mime,
+            key=f"sheet_download_{ending}", on_click="ignore", icon=":material/download:",
+        )  # fmt: skip
 
 
 def save(review: Review, title: str) -> None:

@@ -13,11 +13,33 @@ from ui.glossary import PROVENANCE, TERMS
 from ui.story.words import Figure
 from ui.text import t
 
+NARROW, WIDE = 150, 215
+"""Least pixels of a card: two in a row on a phone, or one where a value is a phrase."""
+PHRASE = 16
+"""Signs from which a value counts as a phrase."""
+NO_BREAK = "\u00a0"
+SHORT = 14
+"""Cells of up to so many signs are not broken over lines."""
+
 
 def heading(title: str, question: str) -> None:
     """The page's name and the question it answers."""
-    st.title(title, anchor=False)
-    st.caption(question)
+    with st.container(gap=None):
+        st.title(title, anchor=False)
+        st.caption(question)
+
+
+def section(title: str, sentence: str = "") -> None:
+    """The head of a part of a page, with one quiet sentence."""
+    with st.container(gap=None):
+        st.subheader(title, anchor=False)
+        if sentence:
+            st.caption(escape(sentence))
+
+
+def bullets(lines: Iterable[str]) -> None:
+    """Facts, one a line."""
+    st.markdown("\n".join(f"- {escape(line)}" for line in lines))
 
 
 def answer(sentence: str, figures: Sequence[Figure], *, good: bool | None) -> None:
@@ -25,11 +47,16 @@ def answer(sentence: str, figures: Sequence[Figure], *, good: bool | None) -> No
     box = {True: st.success, False: st.error, None: st.warning}[good]
     icon = {True: ":material/check_circle:", False: ":material/cancel:", None: ":material/help:"}[good]
     box(f"**{escape(sentence)}**", icon=icon)
-    with st.grid(len(figures), min_column_width=170, gap="small"):
+    width = WIDE if any(len(figure.value) >= PHRASE for figure in figures) else NARROW
+    with st.grid(len(figures), min_column_width=width, gap="small"):
         for figure in figures:
+            target = f"{'>' if figure.over else '≤'} {figure.target} · " if figure.target else ""
             st.metric(
-                f"{figure.label} · {t(PROVENANCE[figure.provenance])}",
+                figure.label,
                 figure.value,
+                target + t(PROVENANCE[figure.provenance]),
+                delta_color="red" if figure.over else "off",
+                delta_arrow="off",
                 help=figure.help or None,
                 border=True,
                 height="stretch",
@@ -61,14 +88,35 @@ def chart(figure: Any, alt: str, key: str) -> None:
 
 
 def table(rows: Sequence[Mapping[str, Any]], key: str, **options: Any) -> None:
-    """Rows as a table that fits its content; long ones scroll inside."""
-    st.dataframe(list(rows), key=key, hide_index=True, width="stretch", **options)
+    """Rows as a table, every one shown unless a height is given; wide ones scroll inside."""
+    st.dataframe(list(rows), key=key, hide_index=True, width="stretch", **{"height": "content", **options})
 
 
 def prose(rows: Sequence[Mapping[str, Any]]) -> None:
     """Rows of sentences, every one shown in full."""
-    shown = [{name: escape(str(cell)) for name, cell in row.items()} for row in rows]
+    shown = [{name: _whole(escape(str(cell))) for name, cell in row.items()} for row in rows]
     st.table(shown, hide_index=True, border="horizontal", width="stretch")
+
+
+def verdicts(rows: Sequence[Mapping[str, str]]) -> None:
+    """Judged conditions in three columns that a phone can show: verdict, condition with evidence, and where from."""
+    shown = []
+    for row in rows:
+        first, second, _, _, last = row
+        verdict, condition, evidence, provenance, source = (escape(cell) for cell in row.values())
+        shown.append(
+            {
+                first: _whole(verdict),
+                second: f"**{condition}**  \n{evidence}",
+                last: f":gray[{provenance}  \n{source}]",
+            }
+        )
+    st.table(shown, hide_index=True, border="horizontal", width="stretch")
+
+
+def _whole(cell: str) -> str:
+    """Short cells such as ``30.5 GiB`` stay on one line."""
+    return cell.replace(" ", NO_BREAK) if len(cell) <= SHORT else cell
 
 
 def computed(lines: Iterable[str], sources: Iterable[str]) -> None:

@@ -1,12 +1,13 @@
 """Every picture on the pages. Builders are pure: results in, figure out; no page draws by itself."""
 
-from ui.charts.frame import CONFIG, HEIGHT, Tones
+from ui.charts.frame import BAR_HEIGHT, CONFIG, HEIGHT, Tones
 from ui.charts.latency import decomposition, load_curve, roofline
 from ui.charts.memory import capacity_curve, hull
 from ui.charts.runs import compare_runs, measured_over_model
 from ui.charts.workload import length_curve
 
 __all__ = [
+    "BAR_HEIGHT",
     "CONFIG",
     "HEIGHT",
     "Tones",

@@ -13,12 +13,14 @@ from ui import palette
 
 HEIGHT = 380
 """Pixels of a full chart; fixed, so that nothing jumps when it is redrawn."""
-BAR_HEIGHT = 250
+BAR_HEIGHT = 260
 """Pixels of a chart of one or two bars."""
 CONFIG: dict[str, object] = {"displayModeBar": False, "responsive": True}
 """The tool bar speaks English only, so it stays away."""
 FEW_DECADES = 3
 """Up to here every decade gets three labels."""
+AIR = 1.08
+"""How far an axis reaches beyond the last value."""
 WIDE_RANGE = 100
 """From this ratio of largest to smallest value on, an axis is logarithmic."""
 
@@ -29,15 +31,22 @@ class Tones:
 
     hull: str
     water: str
+    water_text: str
+    """Water strong enough to be read as text."""
     water_free: str
     runtime: str
     margin: str
     line: str
     """The load line: budget or SLO."""
+    line_text: str
+    """The load line's colour, strong enough to be read as text."""
     over: str
     quiet: str
     """Axes, limits, helper lines."""
+    edge: str
+    """Outline of pale zones."""
     text: str
+    paper: str
     percentiles: Mapping[str, str]
 
     @staticmethod
@@ -49,25 +58,33 @@ class Tones:
 _LIGHT = Tones(
     hull=palette.NAVY,
     water=palette.WATER,
+    water_text=palette.WATER_TEXT,
     water_free=palette.WATER_LIGHT,
     runtime=palette.GREY,
     margin=palette.GREY_PALE,
     line=palette.AMBER,
+    line_text=palette.AMBER_TEXT,
     over=palette.RED,
-    quiet=palette.GREY,
+    quiet=palette.GREY_DARK,
+    edge=palette.GREY_LIGHT,
     text=palette.NAVY,
+    paper=palette.PAPER,
     percentiles=palette.PERCENTILE_COLOURS,
 )
 _DARK = Tones(
     hull=palette.DARK_HULL,
     water=palette.DARK_WATER,
+    water_text=palette.DARK_WATER,
     water_free=palette.DARK_WATER_FREE,
-    runtime=palette.GREY,
+    runtime=palette.DARK_RUNTIME,
     margin=palette.DARK_MARGIN,
     line=palette.DARK_AMBER,
+    line_text=palette.DARK_AMBER,
     over=palette.DARK_RED,
-    quiet=palette.GREY,
+    quiet=palette.DARK_QUIET,
+    edge=palette.DARK_EDGE,
     text=palette.DARK_TEXT,
+    paper=palette.DARK_PAPER,
     percentiles=MappingProxyType(
         {"P50": palette.DARK_WATER_DEEP, "P95": palette.DARK_WATER, "P99": palette.DARK_WATER_PALE}
     ),
@@ -76,15 +93,21 @@ _DARK = Tones(
 
 LEGEND_PIXELS = 64
 """Room under the plot for the axis title and one or two rows of legend."""
-TOP_PIXELS = 34
-"""Room above the plot for the labels of lines."""
+AXIS_PIXELS = 40
+"""Room under the plot for the axis title alone."""
+BARE_TOP_PIXELS = 8
+"""Room above a plot without labels there: half a tick label."""
+LABEL_PIXELS = 20
+"""Room above the plot for one row of labels of lines."""
 
 
-def frame(figure: go.Figure, *, height: int, x_title: str, y_title: str = "") -> go.Figure:
+def frame(
+    figure: go.Figure, *, height: int, x_title: str, y_title: str = "", top: int = BARE_TOP_PIXELS, legend: bool = True
+) -> go.Figure:
     """Margins, legend under the axis title, titles with units; colours of text and grid come from the page's theme."""
     figure.update_layout(
         height=height,
-        margin={"l": 8, "r": 16, "t": TOP_PIXELS, "b": LEGEND_PIXELS},
+        margin={"l": 0, "r": 12, "pad": 0, "t": top, "b": LEGEND_PIXELS if legend else AXIS_PIXELS},
         legend={
             "orientation": "h",
             "yref": "container",
@@ -114,6 +137,12 @@ def scale_axis(figure: go.Figure, axis: str, values: list[float]) -> None:
     figure.update_layout({f"{axis}axis": {"type": "log", "tickvals": ticks, "ticktext": labels}})
 
 
+def span(values: list[float]) -> tuple[float, float]:
+    """Ends of an axis that holds ``values`` with some air, as numbers of the axis that ``scale_axis`` makes."""
+    low, high = min(value for value in values if value > 0), max(values)
+    return (0.0, high * AIR) if axis_type(values) == "linear" else (low / AIR**2, high * AIR**2)
+
+
 def log_ticks(low: float, high: float) -> list[float]:
     """1, 2 and 5 times powers of ten around [low, high]; powers of ten alone when that would crowd the axis."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -128,13 +157,35 @@ def axis_type(values: list[float]) -> str:
     return "log" if positive and max(positive) / min(positive) >= WIDE_RANGE else "linear"
 
 
-def level(figure: go.Figure, y: float, text: str, colour: str, *, dash: str = "solid", left: bool = True) -> None:
+def level(
+    figure: go.Figure, y: float, text: str, colour: str, *, text_colour: str | None = None, left: bool = True
+) -> None:
     """A named horizontal line; an annotation on a logarithmic axis is placed by the exponent, a line by the value."""
     logarithmic = figure.layout.yaxis.type == "log"
-    figure.add_shape(
-        type="line", xref="x domain", x0=0, x1=1, y0=y, y1=y, line={"color": colour, "width": 3, "dash": dash}
-    )
+    figure.add_shape(type="line", xref="x domain", x0=0, x1=1, y0=y, y1=y, line={"color": colour, "width": 3})
     figure.add_annotation(
         x=0 if left else 1, xref="x domain", xanchor="left" if left else "right",
-        y=math.log10(y) if logarithmic else y, yanchor="bottom", text=text, showarrow=False, font={"color": colour},
+        y=math.log10(y) if logarithmic else y, yanchor="bottom", text=text, showarrow=False,
+        font={"color": text_colour or colour},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upright:
+    """How a vertical line looks, on which side of it its name stands, and in which row above the plot."""
+
+    colour: str
+    before: bool
+    row: int = 0
+    dash: str = "solid"
+
+
+def upright(figure: go.Figure, x: float, text: str, look: Upright) -> None:
+    """A named vertical line; its name stands above the plot."""
+    figure.add_shape(
+        type="line", yref="y domain", y0=0, y1=1, x0=x, x1=x, line={"color": look.colour, "width": 2, "dash": look.dash}
+    )
+    figure.add_annotation(
+        x=x, y=1, yref="y domain", yanchor="bottom", xanchor="right" if look.before else "left",
+        yshift=look.row * LABEL_PIXELS, text=text, showarrow=False, font={"color": look.colour},
     )  # fmt: skip

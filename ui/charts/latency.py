@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from calc.evidence import Percentiles
 from calc.latency import LatencyReport, LoadSweep
 from calc.units import MILLI, TERA
 from ui import format as show
-from ui.charts.frame import BAR_HEIGHT, HEIGHT, Tones, frame, level, scale_axis
+from ui.charts.frame import (
+    BAR_HEIGHT,
+    HEIGHT,
+    LABEL_PIXELS,
+    Tones,
+    Upright,
+    axis_type,
+    frame,
+    level,
+    scale_axis,
+    span,
+    upright,
+)
 from ui.glossary import TERMS
 from ui.text import t
 
 DASHES = {"P50": "dot", "P95": "solid", "P99": "dash"}
 """Line style per percentile, so that hue never stands alone."""
 METRICS = ("ttft", "itl", "e2e")
+ROOM = 1.02
+"""How far the load axis reaches beyond the last point."""
+KNEE_SHARE, PLANNED_SHARE = 0.42, 0.24
+"""Share of a narrow picture's width that a label needs beside its line."""
 
 
 def axis_title(sweep: LoadSweep) -> str:
@@ -28,23 +44,49 @@ def axis_title(sweep: LoadSweep) -> str:
 def load_curve(
     sweep: LoadSweep, metric: str, target_s: float | None, tones: Tones, *, height: int = HEIGHT
 ) -> go.Figure:
-    """P50, P95 and P99 of ``metric`` over load with the SLO line, the operating point, the knee and the limit."""
+    """P50, P95 and P99 of ``metric`` over load with the SLO line, the planned load, the knee and the limit.
+
+    Points where the queue grows without end have no percentile and are left out; the grey part says so.
+    """
     scale = 1.0 if metric == "e2e" else MILLI
     figure = go.Figure()
-    stats: list[Percentiles] = [getattr(report, metric) for report in sweep.reports]
+    stats = [None if report.saturated else getattr(report, metric) for report in sweep.reports]
     drawn: list[float] = []
     for name in DASHES:
-        values = [getattr(stat, f"{name.lower()}_s") for stat in stats]
+        values = [None if stat is None else getattr(stat, f"{name.lower()}_s") for stat in stats]
         drawn += [value / scale for value in values if value is not None]
         _percentile_line(figure, sweep.loads, values, name, metric, tones)
-    _marks(figure, sweep, tones)
+    end = max([*sweep.loads, sweep.operating_load]) * ROOM
+    sides = _Sides.of(sweep.operating_load, sweep.knee_load, end)
     term = TERMS[metric]
-    frame(figure, height=height, x_title=axis_title(sweep), y_title=f"{term.label} ({term.unit})")
-    scale_axis(figure, "y", drawn + ([target_s / scale] if target_s else []))
-    figure.update_xaxes(rangemode="tozero")
-    if target_s is not None:
-        level(figure, target_s / scale, t("SLO"), tones.line)
+    frame(
+        figure,
+        height=height,
+        x_title=axis_title(sweep),
+        y_title=f"{term.label} ({term.unit})",
+        top=LABEL_PIXELS * sides.rows,
+    )
+    _levels(figure, drawn, None if target_s is None else target_s / scale, tones)
+    figure.update_xaxes(range=[0, end], showgrid=False)
+    _marks(figure, sweep, end, sides, tones)
     return figure
+
+
+def _levels(figure: go.Figure, drawn: list[float], target: float | None, tones: Tones) -> None:
+    """The latency axis, the load line across the water, and a wash over the part where the target is missed."""
+    shown = drawn + ([target] if target else [])
+    scale_axis(figure, "y", shown)
+    if not shown:
+        return
+    low, high = span(shown)
+    ends = (low, high) if axis_type(shown) == "linear" else (math.log10(low), math.log10(high))
+    figure.update_yaxes(range=ends)
+    if target:
+        figure.add_shape(
+            type="rect", xref="x domain", x0=0, x1=1, y0=target, y1=high, fillcolor=tones.over, opacity=0.05,
+            line_width=0, layer="below",
+        )  # fmt: skip
+        level(figure, target, t("SLO"), tones.line, text_colour=tones.line_text)
 
 
 def _percentile_line(
@@ -55,7 +97,7 @@ def _percentile_line(
         x=list(loads),
         y=[None if value is None else value / scale for value in values],
         mode="lines+markers",
-        name=f"{name} ({t('simulated')})",
+        name=name,
         line={"color": tones.percentiles[name], "width": 2.5, "dash": DASHES[name]},
         marker={"size": 6},
         customdata=[shown(value) for value in values],
@@ -63,41 +105,49 @@ def _percentile_line(
     )
 
 
-def _marks(figure: go.Figure, sweep: LoadSweep, tones: Tones) -> None:
-    figure.add_vline(
-        x=sweep.operating_load,
-        line={"color": tones.hull, "width": 2},
-        annotation_text=t("now"),
-        annotation_position="top right",
-    )
-    if sweep.knee_load is not None:
-        figure.add_vline(
-            x=sweep.knee_load,
-            line={"color": tones.water, "width": 2, "dash": "dot"},
-            annotation_text=t("knee"),
-            annotation_position="top left",
-        )
-    last = max(sweep.loads)
-    if sweep.axis == "rate" and sweep.max_rate_per_s < last:
+@dataclass(frozen=True, kw_only=True)
+class _Sides:
+    """On which side of its line each label stands, and how many rows of labels that takes."""
+
+    planned_before: bool
+    knee_before: bool
+    rows: int
+
+    @staticmethod
+    def of(planned: float, knee: float | None, end: float) -> _Sides:
+        """Away from each other in one row where both have room, else the knee's label a row higher."""
+        if knee is None:
+            return _Sides(planned_before=planned > end / 2, knee_before=False, rows=1)
+        if knee <= planned and knee > KNEE_SHARE * end and planned < (1 - PLANNED_SHARE) * end:
+            return _Sides(planned_before=False, knee_before=True, rows=1)
+        if planned < knee < (1 - KNEE_SHARE) * end and planned > PLANNED_SHARE * end:
+            return _Sides(planned_before=True, knee_before=False, rows=1)
+        return _Sides(planned_before=planned > end / 2, knee_before=knee > end / 2, rows=2)
+
+
+def _marks(figure: go.Figure, sweep: LoadSweep, end: float, sides: _Sides, tones: Tones) -> None:
+    if sweep.axis == "rate" and sweep.max_rate_per_s < end:
         figure.add_vrect(
-            x0=sweep.max_rate_per_s,
-            x1=last,
-            fillcolor=tones.over,
-            opacity=0.12,
-            line_width=0,
-            annotation_text=t("unstable"),
-            annotation_position="bottom right",
-        )
+            x0=sweep.max_rate_per_s, x1=end, fillcolor=tones.quiet, opacity=0.16, line_width=0, layer="below",
+            annotation_text=t("unstable"), annotation_position="bottom right",
+            annotation_font={"color": tones.quiet},
+        )  # fmt: skip
+    if sweep.knee_load is not None:
+        words = t("▲ SLO holds up to {load:.3g}", load=sweep.knee_load)
+        look = Upright(colour=tones.water_text, before=sides.knee_before, row=sides.rows - 1, dash="dot")
+        upright(figure, sweep.knee_load, words, look)
+    words = t("planned {load:.3g}", load=sweep.operating_load)
+    upright(figure, sweep.operating_load, f"<b>{words}</b>", Upright(colour=tones.hull, before=sides.planned_before))
 
 
 def decomposition(rows: Sequence[tuple[str, LatencyReport]], tones: Tones) -> go.Figure:
     """Mean E2E of each named report as queue + prefill + decode + network."""
     figure = go.Figure()
     parts = (
-        ("T_queue", tones.line, [report.queue_s for _, report in rows]),
+        ("T_queue", tones.runtime, [report.queue_s for _, report in rows]),
         ("T_prefill", tones.hull, [report.prefill_s for _, report in rows]),
         ("T_decode", tones.water, [report.decode_s for _, report in rows]),
-        ("T_network", tones.runtime, [report.network_s for _, report in rows]),
+        ("T_network", tones.water_free, [report.network_s for _, report in rows]),
     )
     for title, colour, sizes in parts:
         figure.add_bar(
@@ -109,7 +159,7 @@ def decomposition(rows: Sequence[tuple[str, LatencyReport]], tones: Tones) -> go
             customdata=[show.seconds(size) for size in sizes],
             hovertemplate="%{fullData.name}: %{customdata}<extra></extra>",
         )
-    frame(figure, height=BAR_HEIGHT - 20 + 50 * (len(rows) - 1), x_title=t("Mean E2E (s)"))
+    frame(figure, height=BAR_HEIGHT - 60 + 70 * (len(rows) - 1), x_title=t("Mean E2E (s)"))
     figure.update_layout(barmode="stack", bargap=0.45)
     figure.update_yaxes(autorange="reversed", ticksuffix="  ", showticklabels=len(rows) > 1)
     return figure
@@ -137,7 +187,7 @@ def roofline(
         y=[low * bandwidth_bytes_per_s / TERA, peak_flops_per_s / TERA, peak_flops_per_s / TERA],
         mode="lines",
         name=t("Roof"),
-        line={"color": tones.line, "width": 3},
+        line={"color": tones.quiet, "width": 3},
         hoverinfo="skip",
     )
     figure.add_scatter(
@@ -145,7 +195,7 @@ def roofline(
         y=[spot.achieved_flops_per_s / TERA for spot in spots],
         mode="markers",
         name=t("measured"),
-        marker={"color": tones.water, "size": 11, "line": {"color": tones.hull, "width": 1}},
+        marker={"color": tones.hull, "size": 11, "line": {"color": tones.paper, "width": 1}},
         text=[spot.name for spot in spots],
         hovertemplate="%{text}: %{y:.3g} TFLOP/s @ %{x:.3g} FLOP/B<extra></extra>",
     )

@@ -2,54 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
 from calc.memory import MemoryReport
 from calc.units import GIB
 from ui import format as show
-from ui.charts.frame import BAR_HEIGHT, HEIGHT, Tones, frame, level, scale_axis
+from ui.charts.frame import BAR_HEIGHT, HEIGHT, LABEL_PIXELS, Tones, frame, level, scale_axis
 from ui.text import t
 
-BAR = 0.55
+BAR = 0.5
 """Height of a hull, as a share of its row."""
+ROOM = 1.01
+"""How far the axis reaches beyond the longest bar."""
+EARLY_SHARE = 0.4
+"""A budget line left of this share of the picture carries its name on the right."""
 
 
 def hull(reports: Sequence[tuple[str, MemoryReport]], tones: Tones) -> go.Figure:
-    """One stacked bar per named report: weights, runtime, KV in use and free, margin; overflow hatched; two lines."""
+    """One bar per named report: zones up to the budget line, what lies over it hatched, the margin to the GPU's end."""
     figure = go.Figure()
     names = [name for name, _ in reports]
-    for title, colour, sizes in _zones([report for _, report in reports], tones):
-        _zone(figure, names, title, colour, sizes)
+    stacks = [_stack(report) for _, report in reports]
+    titles = {
+        "weights": (t("Weights"), tones.hull),
+        "runtime": (t("Runtime"), tones.runtime),
+        "used": (t("KV cache in use"), tones.water),
+        "free": (t("KV pool free"), tones.water_free),
+        "margin": (t("Safety margin"), tones.margin),
+    }
+    for key, (title, colour) in titles.items():
+        edge = tones.edge if key == "margin" else colour
+        _zone(figure, names, title, colour, edge, [stack[key] for stack in stacks])
+    _zone(figure, names, t("Runtime"), tones.runtime, tones.runtime, [stack["outside"] for stack in stacks])
+    figure.data[-1].showlegend = False
     _overflow(figure, reports, tones)
-    frame(figure, height=BAR_HEIGHT + 60 * (len(reports) - 1), x_title=t("GiB per GPU"))
-    figure.update_layout(barmode="stack", bargap=1 - BAR)
-    figure.update_yaxes(autorange="reversed", ticksuffix="  ", showticklabels=len(reports) > 1)
+    frame(figure, height=BAR_HEIGHT + 60 * (len(reports) - 1), x_title=t("GiB per GPU"), top=LABEL_PIXELS)
+    figure.update_layout(barmode="overlay", bargap=1 - BAR)
+    figure.update_yaxes(range=[len(reports) - 0.5, -0.5], ticksuffix="  ", showticklabels=len(reports) > 1)
+    figure.update_xaxes(range=[0, ROOM * max(_end_bytes(report) for _, report in reports) / GIB], showgrid=False)
     for row, (_, report) in enumerate(reports):
         _lines(figure, row, report, tones, labels=len({r.total_bytes for _, r in reports}) > 1 or row == 0)
     return figure
 
 
-def _zones(reports: list[MemoryReport], tones: Tones) -> list[tuple[str, str, list[float]]]:
-    used = [min(r.kv_demand_bytes, r.kv_pool_bytes) for r in reports]
-    return [
-        (t("Weights"), tones.hull, [float(r.weights_bytes) for r in reports]),
-        (t("Runtime"), tones.runtime, [float(r.runtime_bytes) for r in reports]),
-        (t("KV cache in use"), tones.water, [float(u) for u in used]),
-        (t("KV pool free"), tones.water_free, [float(r.kv_pool_bytes - u) for r, u in zip(reports, used, strict=True)]),
-        (t("Safety margin"), tones.margin, [float(max(0, r.margin_bytes)) for r in reports]),
-    ]
+def _stack(report: MemoryReport) -> Mapping[str, tuple[int, int]]:
+    """Where each zone begins and how long it is, in bytes: cut at the budget, for what is over it is drawn apart."""
+    used = min(report.kv_demand_bytes, report.kv_pool_bytes)
+    outside = max(report.runtime_bytes - report.runtime_in_budget_bytes, 0)
+    zones, at = {}, 0
+    for key, size in (
+        ("weights", report.weights_bytes),
+        ("runtime", report.runtime_in_budget_bytes),
+        ("used", used),
+        ("free", report.kv_pool_bytes - used),
+    ):
+        inside = min(size, max(report.budget_bytes - at, 0))
+        zones[key] = (at, inside)
+        at += inside
+    begin = report.budget_bytes + outside
+    return zones | {
+        "outside": (report.budget_bytes, outside),
+        "margin": (begin, max(report.total_bytes - begin, 0)),
+    }
 
 
-def _zone(figure: go.Figure, names: list[str], title: str, colour: str, sizes: Sequence[float]) -> None:
+def _end_bytes(report: MemoryReport) -> int:
+    return max(report.total_bytes, report.budget_bytes + overflow_bytes(report))
+
+
+def _zone(
+    figure: go.Figure, names: list[str], title: str, colour: str, edge: str, spans: Sequence[tuple[int, int]]
+) -> None:
     figure.add_bar(
         y=names,
-        x=[size / GIB for size in sizes],
+        base=[begin / GIB for begin, _ in spans],
+        x=[size / GIB for _, size in spans],
         name=title,
         orientation="h",
-        marker={"color": colour, "line": {"width": 0}},
-        customdata=[show.gib(size) for size in sizes],
+        marker={"color": colour, "line": {"width": 1, "color": edge}},
+        customdata=[show.gib(size) for _, size in spans],
         hovertemplate="%{fullData.name}: %{customdata}<extra></extra>",
     )
 
@@ -63,42 +96,50 @@ def _overflow(figure: go.Figure, reports: Sequence[tuple[str, MemoryReport]], to
     over = [(name, overflow_bytes(report)) for name, report in reports]
     if not any(size for _, size in over):
         return
+    labels = [t("+{size:gib} over", size=size) if size else "" for _, size in over]
     figure.add_bar(
         y=[name for name, _ in over],
+        base=[report.budget_bytes / GIB for _, report in reports],
         x=[size / GIB for _, size in over],
         name=t("Over the line"),
         orientation="h",
         marker={
             "color": tones.over,
-            "pattern": {"shape": "/", "fgcolor": tones.over, "bgcolor": "rgba(0,0,0,0)", "fillmode": "overlay"},
-            "line": {"color": tones.over, "width": 1.5},
+            "pattern": {"shape": "/", "fgcolor": tones.over, "bgcolor": tones.paper, "fillmode": "overlay"},
+            "line": {"color": tones.over, "width": [1.5 if size else 0 for _, size in over]},
         },
-        text=[t("+{size:gib} over", size=size) if size else "" for _, size in over],
-        textposition="inside",
-        insidetextanchor="middle",
-        textfont={"color": tones.text},
-        hovertemplate="%{fullData.name}: %{text}<extra></extra>",
+        customdata=labels,
+        hovertemplate="%{fullData.name}: %{customdata}<extra></extra>",
     )
+    for row, (label, (_, report)) in enumerate(zip(labels, reports, strict=True)):
+        if label:
+            figure.add_annotation(
+                x=(report.budget_bytes + overflow_bytes(report) / 2) / GIB, y=row, text=f"<b>{label}</b>",
+                showarrow=False, font={"color": tones.over}, bgcolor=tones.paper, borderpad=3,
+            )  # fmt: skip
 
 
 def _lines(figure: go.Figure, row: int, report: MemoryReport, tones: Tones, *, labels: bool) -> None:
-    lines = (
-        (report.budget_bytes, tones.line, "solid", t("Budget {size:gib}", size=report.budget_bytes), "right"),
-        (report.total_bytes, tones.quiet, "dot", t("GPU {size:gib}", size=report.total_bytes), "left"),
-    )
-    for position, colour, dash, label, anchor in lines:
-        x = position / GIB
+    budget, end = report.budget_bytes / GIB, report.total_bytes / GIB
+    for x, up, down, colour, dash in ((end, 0.28, 0.42, tones.quiet, "dot"), (budget, 0.42, 0.28, tones.line, "solid")):
         figure.add_shape(
-            type="line", x0=x, x1=x, y0=row - 0.46, y1=row + 0.46, line={"color": colour, "width": 3, "dash": dash}
+            type="line", x0=x, x1=x, y0=row - up, y1=row + down, line={"color": colour, "width": 3, "dash": dash}
         )
-        if labels:
-            figure.add_annotation(
-                x=x, y=row - 0.46, text=label, showarrow=False, yanchor="bottom", xanchor=anchor, font={"color": colour}
-            )
+    if not labels:
+        return
+    early = report.budget_bytes < EARLY_SHARE * _end_bytes(report)
+    figure.add_annotation(
+        x=budget, y=row - 0.44, text="<b>" + t("Budget {size:gib}", size=report.budget_bytes) + "</b>", showarrow=False,
+        yanchor="bottom", xanchor="left" if early else "right", font={"color": tones.line_text},
+    )  # fmt: skip
+    figure.add_annotation(
+        x=end, y=row + 0.28, text=t("GPU {size:gib}", size=report.total_bytes), showarrow=False,
+        yanchor="top", xanchor="right", font={"color": tones.quiet},
+    )  # fmt: skip
 
 
 def capacity_curve(points: Sequence[tuple[float, float]], concurrency: float, tones: Tones) -> go.Figure:
-    """Sequences the pool holds (y) at each length (x), with the planned concurrency as the load line."""
+    """Sequences the pool holds (y) at each length (x), with the planned concurrency as a line."""
     figure = go.Figure()
     lengths, sequences = [length for length, _ in points], [held for _, held in points]
     figure.add_scatter(
@@ -109,9 +150,16 @@ def capacity_curve(points: Sequence[tuple[float, float]], concurrency: float, to
         line={"color": tones.water, "width": 3},
         hovertemplate="%{x:,.0f} " + t("tokens") + ": %{y:,.1f}<extra></extra>",
     )
-    frame(figure, height=HEIGHT, x_title=t("Length of every sequence (tokens)"), y_title=t("Sequences per replica"))
+    frame(
+        figure,
+        height=HEIGHT,
+        x_title=t("Length of every sequence (tokens)"),
+        y_title=t("Sequences per replica"),
+        legend=False,
+    )
     scale_axis(figure, "x", lengths)
     scale_axis(figure, "y", [*sequences, concurrency])
     label = t("planned concurrency {number:count}", number=concurrency)
-    level(figure, concurrency, label, tones.line, dash="dash", left=False)
+    if concurrency > 0:
+        level(figure, concurrency, label, tones.hull)
     return figure

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from calc.latency import LoadSweep
 from calc.units import MILLI
 from ui import format as show
-from ui.charts.frame import HEIGHT, Tones, frame
+from ui.charts.frame import HEIGHT, Tones, frame, scale_axis
 from ui.charts.latency import axis_title
 from ui.glossary import TERMS
 from ui.text import t
@@ -31,24 +31,29 @@ class MeasuredPoint:
 def compare_runs(
     names: Sequence[str], values: Sequence[tuple[str, Sequence[float | None]]], metric: str, tones: Tones
 ) -> go.Figure:
-    """Grouped bars: per run the percentiles its file states (missing ones leave a gap, never a zero)."""
+    """Grouped bars: per run the percentiles its file states (missing ones leave a gap, never a zero).
+
+    On the axis runs are numbered from 1, as in the table; names would not fit and show on hover.
+    """
     scale = 1.0 if metric == "e2e" else MILLI
     shown = show.seconds if metric == "e2e" else show.ms
     figure = go.Figure()
     colours = {**tones.percentiles, t("mean"): tones.runtime}
     for title, column in values:
         figure.add_bar(
-            x=list(names),
+            x=[str(number) for number in range(1, len(names) + 1)],
             y=[None if value is None else value / scale for value in column],
             name=title,
             marker={"color": colours.get(title, tones.runtime), "line": {"width": 0}},
+            text=list(names),
+            textposition="none",
             customdata=[shown(value) for value in column],
-            hovertemplate="%{x}<br>%{fullData.name}: %{customdata}<extra></extra>",
+            hovertemplate="%{x} · %{text}<br>%{fullData.name}: %{customdata}<extra></extra>",
         )
     term = TERMS[metric]
     frame(figure, height=HEIGHT, x_title=t("Run"), y_title=f"{term.label} ({term.unit})")
     figure.update_layout(barmode="group", bargap=0.3)
-    figure.update_xaxes(tickangle=0)
+    figure.update_xaxes(type="category")
     return figure
 
 
@@ -65,7 +70,7 @@ def measured_over_model(
         y=[None if value is None else value / scale for value in curve],
         mode="lines",
         name=f"{percentile} ({t('simulated')})",
-        line={"color": tones.percentiles[percentile], "width": 3},
+        line={"color": tones.water, "width": 3},
         hovertemplate="%{y:.3g} @ %{x:,.3g}<extra></extra>",
     )
     figure.add_scatter(
@@ -74,10 +79,10 @@ def measured_over_model(
         mode="markers",
         name=f"{percentile} ({t('measured')})",
         marker={
-            "color": tones.line,
+            "color": tones.hull,
             "size": 12,
             "symbol": SYMBOLS[percentile],
-            "line": {"color": tones.hull, "width": 1.5},
+            "line": {"color": tones.paper, "width": 1.5},
         },
         text=[point.name for point in points],
         customdata=[shown(point.value_s) for point in points],
@@ -85,6 +90,7 @@ def measured_over_model(
     )
     term = TERMS[metric]
     frame(figure, height=HEIGHT, x_title=axis_title(sweep), y_title=f"{term.label} ({term.unit})")
-    figure.update_yaxes(rangemode="tozero")
-    figure.update_xaxes(rangemode="tozero")
+    loads = [*sweep.loads, *(point.load for point in points)]
+    scale_axis(figure, "x", loads)
+    scale_axis(figure, "y", [value / scale for value in (*curve, *(point.value_s for point in points)) if value])
     return figure

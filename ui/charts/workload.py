@@ -41,7 +41,7 @@ def length_curve(distribution: LengthDistribution, tones: Tones) -> go.Figure:
             showlegend=False,
             hoverinfo="skip",
         )
-    frame(figure, height=BAR_HEIGHT, x_title=t("Length (tokens)"), y_title=t("Requests (%)"))
+    frame(figure, height=BAR_HEIGHT, x_title=t("Length (tokens)"), y_title=t("Requests (%)"), legend=False)
     scale_axis(figure, "x", lengths)
     figure.update_yaxes(range=[0, 105])
     return figure

@@ -19,6 +19,8 @@ from ui.palette import (
     PAPER,
     PERCENTILE_COLOURS,
     RED,
+    WATER,
+    WATER_TEXT,
 )
 from ui.sheet.review import LoadCurve, MemoryBar
 from ui.text import t
@@ -216,18 +218,20 @@ def _load_lines(curve: LoadCurve, frame: _Frame) -> Iterator[str]:
     if curve.slo_s is not None:
         y = frame.y(curve.slo_s)
         yield _rect(frame.left, frame.top, frame.right - frame.left, y - frame.top, MISSED)
-        yield _line(frame.left, y, frame.right, y, NAVY, 1.0, "5 3")
+        yield _line(frame.left, y, frame.right, y, AMBER, 2.0)
     x = frame.x(curve.operating_load)
-    yield _line(x, frame.top, x, frame.bottom, AMBER, 2.0)
+    yield _line(x, frame.top, x, frame.bottom, NAVY, 1.4)
     if curve.knee_load is not None:
-        yield f'<path d="M{frame.x(curve.knee_load):.1f} {frame.bottom:.1f}l-4 7h8z" fill="{NAVY}"/>'
+        knee = frame.x(curve.knee_load)
+        yield _line(knee, frame.top, knee, frame.bottom, WATER, 1.2, "1.5 2")
+        yield f'<path d="M{knee:.1f} {frame.bottom:.1f}l-4 7h8z" fill="{WATER_TEXT}"/>'
 
 
 def _load_labels(curve: LoadCurve, frame: _Frame) -> Iterator[str]:
     if curve.slo_s is not None:
         limit = show.seconds(curve.slo_s) if curve.metric == "E2E" else show.ms(curve.slo_s)
         words = t("SLO {percentile} {limit}", percentile=curve.slo_percentile, limit=limit)
-        yield _text(frame.left + 3, frame.y(curve.slo_s) - 3, words, fill=NAVY)
+        yield _text(frame.left + 3, frame.y(curve.slo_s) - 3, words, fill=AMBER_TEXT, bold=True)
     x = frame.x(curve.operating_load)
     before = x > frame.left + LABEL_ROOM
     words = t("planned {load:.3g}", load=curve.operating_load)
@@ -235,7 +239,7 @@ def _load_labels(curve: LoadCurve, frame: _Frame) -> Iterator[str]:
         x - 4 if before else x + 4,
         frame.top + 8,
         words,
-        fill=AMBER_TEXT,
+        fill=NAVY,
         anchor="end" if before else "start",
         bold=True,
     )
@@ -245,7 +249,7 @@ def _load_labels(curve: LoadCurve, frame: _Frame) -> Iterator[str]:
         )
     if curve.knee_load is not None:
         words = t("▲ SLO holds up to {load:.3g}", load=curve.knee_load)
-        yield _text(frame.left, frame.bottom + 21, words, fill=NAVY, bold=True)
+        yield _text(frame.left, frame.bottom + 21, words, fill=WATER_TEXT, bold=True)
 
 
 def _series(curve: LoadCurve, frame: _Frame) -> Iterator[str]:

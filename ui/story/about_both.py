@@ -38,7 +38,7 @@ def overview(memory: MemoryReport, latency: LatencyReport | Message, slo: Slo, s
 
 def comparison(now: LatencyReport, other: LatencyReport, slo: Slo) -> str:
     """What the second scenario changes, at the SLO's percentile of its leading metric."""
-    metric = words.leading_metric(slo)
+    metric = about_latency.tightest(now, slo)
     before, after = (getattr(report, metric).at(slo.percentile_share) for report in (now, other))
     name = f"{TERMS[metric].label} {words.percentile_name(slo.percentile_share)}"
     if now.saturated or other.saturated or not before or after is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from calc.latency import LatencyReport, LoadSweep
+from calc.latency import Bands, LatencyReport, LoadSweep
 from calc.memory import MemoryReport
 from calc.queueing import QueueReport
 from calc.replica import prepare
@@ -13,7 +13,7 @@ from calc.step_view import StepView
 from calc.workload import Slo
 from ui import format as show
 from ui.glossary import BOUNDS, TERMS
-from ui.story.words import Figure, has_target, latency_text, missed, percentile_name, target
+from ui.story.words import DEFAULT_METRIC, METRICS, Figure, has_target, latency_text, missed, percentile_name, target
 from ui.text import t
 
 
@@ -27,15 +27,22 @@ def verdict(latency: LatencyReport, slo: Slo) -> bool | None:
 def percentile(metric: str, latency: LatencyReport, slo: Slo) -> Figure:
     """One latency at the SLO's percentile, against its target."""
     value = latency_text(metric, getattr(latency, metric).at(slo.percentile_share))
+    over = latency.saturated or metric in missed(latency, slo)
     limit = target(slo, metric)
     meaning = t(TERMS[metric].meaning)
     if limit is not None:
-        value = f"{value} / {latency_text(metric, limit)}"
         meaning += " " + t("Shown against its target.")
     label = f"{TERMS[metric].label} {percentile_name(slo.percentile_share)}"
     if latency.saturated:
         value = t("unstable")
-    return Figure(label=label, value=value, provenance="simulated", help=meaning)
+    return Figure(
+        label=label,
+        value=value,
+        provenance="simulated",
+        help=meaning,
+        target="" if limit is None else latency_text(metric, limit),
+        over=over and limit is not None,
+    )
 
 
 def knee(sweep: LoadSweep) -> Figure:
@@ -101,8 +108,20 @@ def parts_alt(latency: LatencyReport) -> str:
     )
 
 
-def percentiles(latency: LatencyReport) -> list[Mapping[str, str]]:
-    """P50, P95, P99 of each metric."""
+def tightest(latency: LatencyReport, slo: Slo) -> str:
+    """The metric that uses most of its target at this load: the one to look at first."""
+    share = slo.percentile_share
+    used = {
+        metric: (getattr(latency, metric).at(share) or 0.0) / limit
+        for metric in METRICS
+        if (limit := target(slo, metric)) is not None
+    }
+    return max(used, key=lambda metric: used[metric]) if used else DEFAULT_METRIC
+
+
+def percentiles(latency: LatencyReport, slo: Slo) -> list[Mapping[str, str]]:
+    """P50, P95, P99 of each metric, and how far the SLO's percentile could be off by chance."""
+    name = percentile_name(slo.percentile_share)
     return [
         {
             t("Metric"): TERMS[metric].label,
@@ -110,6 +129,7 @@ def percentiles(latency: LatencyReport) -> list[Mapping[str, str]]:
             "P95": latency_text(metric, values.p95_s),
             "P99": latency_text(metric, values.p99_s),
             t("Mean"): latency_text(metric, values.mean_s),
+            t("95 % band of {percentile}", percentile=name): _band(metric, latency, slo.percentile_share),
             t("Provenance"): t("simulated"),
         }
         for metric in ("ttft", "itl", "tpot", "e2e")
@@ -117,20 +137,50 @@ def percentiles(latency: LatencyReport) -> list[Mapping[str, str]]:
     ]
 
 
-def facts(latency: LatencyReport) -> str:
-    """Throughput, concurrency, KV usage and preemptions at this load, in one line."""
-    return t(
-        "Served {rate:rate} and {tokens:toks} output; {concurrency:.3g} in flight; KV usage mean {mean:pct}, "
-        "max {most:pct}; {preempted:pct} preemptions per request; "
-        "{mixed:pct} of output tokens come from steps that also prefill.",
-        rate=latency.request_rate_per_s,
-        tokens=latency.output_tokens_per_s,
-        concurrency=latency.concurrency,
-        mean=latency.kv_usage_mean_share,
-        most=latency.kv_usage_max_share,
-        preempted=latency.preempted_share,
-        mixed=latency.mixed_step_share,
+def _band(metric: str, latency: LatencyReport, share: float) -> str:
+    bands: Bands | None = getattr(latency, f"{metric}_band", None)
+    if bands is None:
+        return "–"
+    low, high = {0.5: bands.p50_s, 0.9: bands.p90_s, 0.95: bands.p95_s, 0.99: bands.p99_s}[share]
+    return f"{latency_text(metric, low)} – {latency_text(metric, high)}"
+
+
+def calibration(latency: LatencyReport) -> str:
+    """Whether measured constants stand behind the simulation."""
+    if latency.calibration == "uncalibrated":
+        return t("Calibration: none, generic constants")
+    return t("Calibration: {name}", name=latency.calibration)
+
+
+def facts(latency: LatencyReport) -> list[str]:
+    """SLO attainment, throughput, KV usage and what mixes at this load."""
+    met = (
+        []
+        if latency.slo_attainment_share is None or latency.goodput_per_s is None
+        else [
+            t(
+                "{share:pct} of requests meet every target: goodput {goodput:rate}.",
+                share=latency.slo_attainment_share,
+                goodput=latency.goodput_per_s,
+            )
+        ]
     )
+    return [
+        *met,
+        t(
+            "Served {rate:rate} and {tokens:toks} output; {concurrency:.3g} in flight.",
+            rate=latency.request_rate_per_s,
+            tokens=latency.output_tokens_per_s,
+            concurrency=latency.concurrency,
+        ),
+        t(
+            "KV usage mean {mean:pct}, max {most:pct}; {preempted:pct} preemptions per request.",
+            mean=latency.kv_usage_mean_share,
+            most=latency.kv_usage_max_share,
+            preempted=latency.preempted_share,
+        ),
+        t("{mixed:pct} of output tokens come from steps that also prefill.", mixed=latency.mixed_step_share),
+    ]
 
 
 def why(view: StepView) -> str:

@@ -25,6 +25,10 @@ class Figure:
     value: str
     provenance: str
     help: str = ""
+    target: str = ""
+    """What it is held against, if anything."""
+    over: bool = False
+    """Whether it is over its target."""
 
 
 def versions() -> str:
@@ -77,11 +81,6 @@ def latency_text(metric: str, value_s: float | None) -> str:
 def target(slo: Slo, metric: str) -> float | None:
     """The SLO's target for ``metric`` in seconds."""
     return {"ttft": slo.ttft_s, "itl": slo.itl_s, "e2e": slo.e2e_s}[metric]
-
-
-def leading_metric(slo: Slo) -> str:
-    """The metric the SLO is about first: the first one with a target."""
-    return next((metric for metric in METRICS if target(slo, metric) is not None), DEFAULT_METRIC)
 
 
 def has_target(slo: Slo) -> bool:
