@@ -6,8 +6,7 @@ from ui import bench_view, charts, parts, resources, state, uploading
 from ui.story import words
 from ui.text import t
 
-ERRORS_PIXELS = 400
-"""Ten rows of the error table; the rest scrolls."""
+ERRORS_PIXELS = 400  # ten rows of the error table; the rest scrolls
 
 asked = state.current()
 stored = resources.store().runs()

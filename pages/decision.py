@@ -8,8 +8,7 @@ from ui.glossary import OUTCOMES
 from ui.story import about_decision, words
 from ui.text import t
 
-LEVER_PIXELS = 300
-"""Width of the longest lever's name."""
+LEVER_PIXELS = 300  # the longest lever's name
 
 asked = state.current()
 decision = resources.decision(asked)

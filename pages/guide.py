@@ -12,7 +12,7 @@ st.markdown("\n".join(f"1. {step}" for step in guide.steps()))
 
 parts.section(t("Glossary"))
 wanted = st.text_input(t("Find a word"), key="guide_word", persist_state="session")
-parts.table(guide.glossary(wanted), key="guide_glossary", row_height=56, height=480)
+parts.table(guide.glossary(wanted), key="guide_glossary", row_height=64, height=480)
 
 parts.section(t("Questions"))
 for question, answer in guide.questions():

@@ -7,8 +7,7 @@ from ui.sheet import render_html
 from ui.story import words
 from ui.text import t
 
-SHEET_PIXELS = 2320
-"""Height of a usual sheet at the page's full width; a longer one scrolls inside."""
+SHEET_PIXELS = 2320  # a usual sheet at the page's full width; a longer one scrolls inside
 
 asked = state.current()
 decision = resources.decision(asked)

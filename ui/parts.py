@@ -55,7 +55,7 @@ def answer(sentence: str, figures: Sequence[Figure], *, good: bool | None) -> No
                 figure.label,
                 figure.value,
                 target + t(PROVENANCE[figure.provenance]),
-                delta_color="red" if figure.over else "off",
+                delta_color="red" if figure.over else "orange" if figure.provenance == "missing" else "off",
                 delta_arrow="off",
                 help=figure.help or None,
                 border=True,

@@ -107,7 +107,7 @@ def frame(
     """Margins, legend under the axis title, titles with units; colours of text and grid come from the page's theme."""
     figure.update_layout(
         height=height,
-        margin={"l": 0, "r": 12, "pad": 0, "t": top, "b": LEGEND_PIXELS if legend else AXIS_PIXELS},
+        margin={"l": 0, "r": 12, "pad": 4, "t": top, "b": LEGEND_PIXELS if legend else AXIS_PIXELS},
         legend={
             "orientation": "h",
             "yref": "container",
