@@ -1,6 +1,6 @@
 # Plimsoll: run it, test it, keep its word lists and locks in order. README.md gives the plain commands behind each target.
 .POSIX:
-.PHONY: help run test check messages lock bench clean venv
+.PHONY: help run test check messages lock bench accuracy clean venv
 
 BIN = .venv/bin
 PORT = 8501
@@ -14,12 +14,13 @@ help:
 	@echo "make test      check, then every test"
 	@echo "make check     style, types and the direction of imports"
 	@echo "make messages  collect the sentences to translate, compile the translations"
-	@echo "make bench     how many requests per second the simulator simulates"
+	@echo "make bench     how many requests per second the simulator simulates, and how long each page takes"
+	@echo "make accuracy  docs/accuracy.md anew, from a folder of real observations (PLIMSOLL_CASES)"
 	@echo "make lock      renew requirements.txt and requirements-dev.txt"
 	@echo "make clean     remove the environment and everything built; the database in var/ stays"
 
 run: .venv/.run
-	@echo "Plimsoll answers on http://localhost:$(PORT) (Ctrl-C stops it)"
+	@echo "Starting Plimsoll; Ctrl-C stops it."
 	@$(BIN)/streamlit run app.py --server.port $(PORT)
 
 test: check
@@ -37,8 +38,12 @@ messages: .venv/.dev
 	$(BIN)/pybabel --quiet update -D plimsoll -d ui/locale -i var/plimsoll.pot -l zh_CN --no-fuzzy-matching --ignore-obsolete
 	$(BIN)/pybabel --quiet compile -D plimsoll -d ui/locale
 
-bench: .venv/.run
+bench: .venv/.dev
 	$(BIN)/python cli.py bench-simulator
+	$(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-columns=min,median,max --benchmark-sort=name
+
+accuracy: .venv/.dev
+	$(BIN)/python tests/accuracy.py
 
 lock: .venv/.dev
 	$(PIP) pip-tools
@@ -60,10 +65,14 @@ venv: .venv/bin/python
 	echo "Plimsoll needs Python 3.11 or newer, and none was found as python3: install one (python.org) and try again." >&2; exit 1
 
 .venv/.run: .venv/bin/python requirements.txt pyproject.toml
-	$(PIP) -r requirements.txt
-	$(PIP) --no-deps --editable .
+	@echo "Installing about 1 GB into .venv; once, a few minutes"
+	@$(PIP) -r requirements.txt
+	@$(PIP) --no-deps --editable .
+	@echo "Compiling the simulator; once, half a minute"
+	@$(BIN)/python -c "from calc.simulate import warm_up; warm_up()"
 	@touch $@
 
 .venv/.dev: .venv/.run requirements-dev.txt
-	$(PIP) -r requirements-dev.txt
+	@echo "Installing the tools of the tests"
+	@$(PIP) -r requirements-dev.txt
 	@touch $@

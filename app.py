@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from threading import Thread
@@ -12,6 +13,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from calc import MODEL_VERSION
+from calc.errors import PlimsollError
 
 
 @asynccontextmanager
@@ -20,10 +22,15 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     from calc.simulate import warm_up
     from ui import resources
 
-    resources.store()
+    try:
+        resources.store()
+    except PlimsollError as error:
+        raise SystemExit(str(error)) from None
     Thread(target=warm_up, name="compile-simulator", daemon=True).start()
     yield
     resources.close_store()
+    # After a clean end the server sends itself SIGTERM once more, which would be exit status 143 instead of 0.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 
 async def healthz(_request: Request) -> JSONResponse:

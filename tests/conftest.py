@@ -37,10 +37,15 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return report
 
 
+def cases_folder() -> Path:
+    """Where real observations with expected values are, if anywhere: PLIMSOLL_CASES, or beside the project."""
+    return Path(os.environ.get("PLIMSOLL_CASES", ROOT.parent / "shared" / "cases"))
+
+
 @pytest.fixture(scope="session")
 def cases_dir() -> Path:
-    """Folder of real observations with expected values (environment variable PLIMSOLL_CASES, or beside the project)."""
-    folder = Path(os.environ.get("PLIMSOLL_CASES", ROOT.parent / "shared" / "cases"))
+    """Folder of real observations; a test that wants it is skipped where there is none."""
+    folder = cases_folder()
     if not folder.is_dir():
         pytest.skip(f"no folder of real observations at {folder.name}: set PLIMSOLL_CASES to check against them")
     return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import tomllib
 from pathlib import Path
 
@@ -16,6 +17,10 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 ROOMS = ("calc", "data", "probe", "ui", "pages")
 PAGE_LINES = 60
 """Lines of one printed page."""
+PNG_HEAD = b"\x89PNG\r\n\x1a\n"
+MAX_PICTURE_BYTES = 1_000_000
+MIN_PICTURE_PIXELS = 1000
+"""Width below which the words in a picture of the whole page cannot be read."""
 
 
 def listed() -> set[str]:
@@ -66,9 +71,36 @@ def test_every_verb_is_in_the_readme() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_file_a_document_points_to_exists(document: Path) -> None:
-    links = re.findall(r"\]\((?!https?:|#)([^)]+)\)", document.read_text(encoding="utf-8"))
-    # The picture of the first page is taken from the finished dashboard.
+    links = links_of(document)
+    # A picture is taken of the finished dashboard, so it may come after the words around it.
     assert not [link for link in links if not link.endswith(".png") and not (document.parent / link).exists()]
+
+
+def links_of(document: Path) -> list[str]:
+    return re.findall(r"\]\((?!https?:|#)([^)]+)\)", document.read_text(encoding="utf-8"))
+
+
+def test_every_picture_that_is_there_is_sharp_small_and_described() -> None:
+    for document in DOCUMENTS:
+        for words, link in re.findall(r"!\[([^\]]*)\]\(([^)]+\.png)\)", document.read_text(encoding="utf-8")):
+            assert len(words.split()) >= 3, f"{link} needs a description for those who cannot see it"
+            picture = document.parent / link
+            if picture.exists():
+                head = picture.read_bytes()[:24]
+                assert head.startswith(PNG_HEAD)
+                assert struct.unpack(">I", head[16:20])[0] >= MIN_PICTURE_PIXELS
+                assert picture.stat().st_size <= MAX_PICTURE_BYTES
+
+
+def test_the_accuracy_the_readme_cites_is_the_measured_one() -> None:
+    cited = README.split("**How close.**", 1)[1].split("**Limits.**")[0]
+    measured = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    figures = set(re.findall(r"\d+(?:\.\d+)? %", cited))
+    assert figures
+    assert not {figure for figure in figures if not re.search(rf"(?<![\d.]){re.escape(figure)}", measured)}
+    version = re.search(r"model version (\S+?)[,;]", cited)
+    assert version
+    assert f"model version {version[1]}" in measured
 
 
 def test_every_environment_variable_in_the_documents_is_read_somewhere() -> None:
