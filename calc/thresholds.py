@@ -43,14 +43,14 @@ _ROWS: tuple[tuple[str, float, str, Message], ...] = (
         "preempted_share",
         0.02,
         "share",
-        msg("dev.to ji_ai: 2 % of requests preempted gave mean 1.9 s, P99 11.4 s"),
+        msg("dev.to ji_ai: requests preempted 2 %, mean 1.9 s, P99 11.4 s"),
     ),
     (
         "reuse_low_share",
         0.20,
         "share",
         msg(
-            "below 20 % reuse cannot carry a decision (sglang#21199: routing for 26 % made TTFT worse); "
+            "reuse below a fifth cannot carry a decision (sglang#21199: routing for 26 % made TTFT worse); "
             "public alert: hit rate under 0.2 for 15 min"
         ),
     ),
@@ -120,7 +120,7 @@ _ROWS: tuple[tuple[str, float, str, Message], ...] = (
         1.5,
         "ratio",
         msg(
-            "vllm-ascend#5859: TPOT rose 1.07-fold at 92 % usage and 4-fold at 98.9 %; the line between them is our own"
+            "vllm-ascend#5859: TPOT 1.07-fold at a usage of 92 %, 4-fold at 98.9 %; the line between them is our own"
         ),
     ),
     (
@@ -133,7 +133,7 @@ _ROWS: tuple[tuple[str, float, str, Message], ...] = (
         "mixed_step_share",
         0.01,
         "share",
-        msg("theory: once 1 % of tokens fall in mixed steps, P99 ITL is the length of a mixed step"),
+        msg("theory: once a token in 100 falls in a mixed step, P99 ITL is the length of a mixed step"),
     ),
     (
         "ttft_tail_ratio",
@@ -148,7 +148,7 @@ _ROWS: tuple[tuple[str, float, str, Message], ...] = (
         "gpu_power_idle_share",
         0.30,
         "share",
-        msg("arXiv 2601.19910: GPU at 28 % of its power limit while 99 % of latency was transfer"),
+        msg("arXiv 2601.19910: power / its limit 28 % while transfer / latency was 99 %"),
     ),
     ("transfer_share", 0.50, "share", OWN),
     ("target_tight_ratio", 0.80, "ratio", OWN),
@@ -156,7 +156,7 @@ _ROWS: tuple[tuple[str, float, str, Message], ...] = (
         "oversharded_tp",
         8.0,
         "count",
-        msg("vllm#6131 (maintainer): TP 8 for an 8B model ran under 50 % utilisation"),
+        msg("vllm#6131 (maintainer): TP 8 for an 8B model ran at a utilisation under 50 %"),
     ),
 )
 

@@ -52,7 +52,7 @@ DECLARED: Mapping[str, tuple[str, Message]] = MappingProxyType(
         "needs_companion": (INFO, msg("this file is part of a set: give the summary too.")),
         "imbalanced_gpus": (
             WARNING,
-            msg("the GPUs of this run differ by more than 20 % in use or memory: check the split."),
+            msg("the GPUs of this run differ by more than a fifth in use or memory: check the split."),
         ),
     }
 )

@@ -271,7 +271,7 @@ class Workload:
         if not 0.0 <= self.prefix_hit_share <= 1.0:
             raise InputError(
                 msg(
-                    "prefix hit share must be between 0 and 1, got {value}: 0.3 means 30 % of prompt tokens.",
+                    "prefix hit share must be between 0 and 1, got {value}: 0.3 means three prompt tokens in ten.",
                     value=self.prefix_hit_share,
                 )
             )

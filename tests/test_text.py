@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from babel.messages.catalog import Catalog
+from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir, extract_from_file
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
@@ -109,6 +109,11 @@ def test_no_translation_is_a_guess_of_a_tool(language: str) -> None:
 def test_a_translation_has_the_same_numbers_in_the_same_units(language: str) -> None:
     differing = {m: other for m, other in translations(language).items() if placeholders(m) != placeholders(other)}
     assert differing == {}
+
+
+def test_no_per_cent_sign_reads_like_a_placeholder_of_c_to_the_translation_tools() -> None:
+    """ "20 % of" would: ``pybabel compile`` asks the other language for the same ``% o``."""
+    assert [message for message in spoken() if Message(message).python_format] == []
 
 
 @pytest.mark.parametrize("language", TRANSLATED)

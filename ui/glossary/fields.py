@@ -177,7 +177,7 @@ FIELDS = _fields(
         low=1,
         high=10_000_000,
         step=100,
-        help=msg("95 % of the prompts are shorter."),
+        help=msg("19 of 20 prompts are shorter."),
     ),
     Field(
         key="prompt_quantiles",
@@ -201,7 +201,7 @@ FIELDS = _fields(
         low=1,
         high=10_000_000,
         step=50,
-        help=msg("95 % of the outputs are shorter."),
+        help=msg("19 of 20 outputs are shorter."),
     ),
     Field(
         key="output_quantiles",
