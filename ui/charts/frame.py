@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-import plotly.graph_objects as go
-
 from ui import palette
+from ui.charts.sketch import Sketch
 
 HEIGHT = 380
 """Pixels of a full chart; fixed, so that nothing jumps when it is redrawn."""
@@ -102,10 +101,10 @@ LABEL_PIXELS = 20
 
 
 def frame(
-    figure: go.Figure, *, height: int, x_title: str, y_title: str = "", top: int = BARE_TOP_PIXELS, legend: bool = True
-) -> go.Figure:
+    sketch: Sketch, *, height: int, x_title: str, y_title: str = "", top: int = BARE_TOP_PIXELS, legend: bool = True
+) -> None:
     """Margins, legend under the axis title, titles with units; colours of text and grid come from the page's theme."""
-    figure.update_layout(
+    sketch.update_layout(
         height=height,
         margin={"l": 0, "r": 12, "pad": 4, "t": top, "b": LEGEND_PIXELS if legend else AXIS_PIXELS},
         legend={
@@ -114,27 +113,26 @@ def frame(
             "y": 0.01,
             "yanchor": "bottom",
             "x": 0,
-            "title": None,
+            "title": {"text": ""},
             "traceorder": "normal",
         },
         hovermode="closest",
         separators=".,",
         dragmode=False,
     )
-    figure.update_xaxes(title={"text": x_title, "standoff": 6}, fixedrange=True, automargin=True)
-    figure.update_yaxes(title={"text": y_title, "standoff": 6}, fixedrange=True, automargin=True)
-    return figure
+    sketch.update_axis("x", title={"text": x_title, "standoff": 6}, fixedrange=True, automargin=True)
+    sketch.update_axis("y", title={"text": y_title, "standoff": 6}, fixedrange=True, automargin=True)
 
 
-def scale_axis(figure: go.Figure, axis: str, values: list[float]) -> None:
+def scale_axis(sketch: Sketch, axis: str, values: list[float]) -> None:
     """A logarithmic axis with full labels where the values span a hundredfold or more, else a linear one from 0."""
     if axis_type(values) == "linear":
-        figure.update_layout({f"{axis}axis": {"rangemode": "tozero"}})
+        sketch.update_axis(axis, rangemode="tozero")
         return
     positive = [value for value in values if value > 0]
     ticks = log_ticks(min(positive), max(positive))
     labels = [f"{tick:,.10g}" for tick in ticks]
-    figure.update_layout({f"{axis}axis": {"type": "log", "tickvals": ticks, "ticktext": labels}})
+    sketch.update_axis(axis, type="log", tickvals=ticks, ticktext=labels)
 
 
 def span(values: list[float]) -> tuple[float, float]:
@@ -158,14 +156,13 @@ def axis_type(values: list[float]) -> str:
 
 
 def level(
-    figure: go.Figure, y: float, text: str, colour: str, *, text_colour: str | None = None, left: bool = True
+    sketch: Sketch, y: float, text: str, colour: str, *, text_colour: str | None = None, left: bool = True
 ) -> None:
     """A named horizontal line; an annotation on a logarithmic axis is placed by the exponent, a line by the value."""
-    logarithmic = figure.layout.yaxis.type == "log"
-    figure.add_shape(type="line", xref="x domain", x0=0, x1=1, y0=y, y1=y, line={"color": colour, "width": 3})
-    figure.add_annotation(
+    sketch.add_shape(type="line", xref="x domain", x0=0, x1=1, y0=y, y1=y, line={"color": colour, "width": 3})
+    sketch.add_annotation(
         x=0 if left else 1, xref="x domain", xanchor="left" if left else "right",
-        y=math.log10(y) if logarithmic else y, yanchor="bottom", text=text, showarrow=False,
+        y=math.log10(y) if sketch.is_log("y") else y, yanchor="bottom", text=text,
         font={"color": text_colour or colour},
     )  # fmt: skip
 
@@ -180,12 +177,12 @@ class Upright:
     dash: str = "solid"
 
 
-def upright(figure: go.Figure, x: float, text: str, look: Upright) -> None:
+def upright(sketch: Sketch, x: float, text: str, look: Upright) -> None:
     """A named vertical line; its name stands above the plot."""
-    figure.add_shape(
+    sketch.add_shape(
         type="line", yref="y domain", y0=0, y1=1, x0=x, x1=x, line={"color": look.colour, "width": 2, "dash": look.dash}
     )
-    figure.add_annotation(
+    sketch.add_annotation(
         x=x, y=1, yref="y domain", yanchor="bottom", xanchor="right" if look.before else "left",
-        yshift=look.row * LABEL_PIXELS, text=text, showarrow=False, font={"color": look.colour},
+        yshift=look.row * LABEL_PIXELS, text=text, font={"color": look.colour},
     )  # fmt: skip

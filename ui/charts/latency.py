@@ -24,6 +24,7 @@ from ui.charts.frame import (
     span,
     upright,
 )
+from ui.charts.sketch import Sketch
 from ui.glossary import TERMS
 from ui.text import t
 
@@ -49,51 +50,51 @@ def load_curve(
     Points where the queue grows without end have no percentile and are left out; the grey part says so.
     """
     scale = 1.0 if metric == "e2e" else MILLI
-    figure = go.Figure()
+    sketch = Sketch()
     stats = [None if report.saturated else getattr(report, metric) for report in sweep.reports]
     drawn: list[float] = []
     for name in DASHES:
         values = [None if stat is None else getattr(stat, f"{name.lower()}_s") for stat in stats]
         drawn += [value / scale for value in values if value is not None]
-        _percentile_line(figure, sweep.loads, values, name, metric, tones)
+        _percentile_line(sketch, sweep.loads, values, name, metric, tones)
     end = max([*sweep.loads, sweep.operating_load]) * ROOM
     sides = _Sides.of(sweep.operating_load, sweep.knee_load, end)
     term = TERMS[metric]
     frame(
-        figure,
+        sketch,
         height=height,
         x_title=axis_title(sweep),
         y_title=f"{term.label} ({term.unit})",
         top=LABEL_PIXELS * sides.rows,
     )
-    _levels(figure, drawn, None if target_s is None else target_s / scale, tones)
-    figure.update_xaxes(range=[0, end], showgrid=False)
-    _marks(figure, sweep, end, sides, tones)
-    return figure
+    _levels(sketch, drawn, None if target_s is None else target_s / scale, tones)
+    sketch.update_axis("x", range=[0, end], showgrid=False)
+    _marks(sketch, sweep, end, sides, tones)
+    return sketch.figure()
 
 
-def _levels(figure: go.Figure, drawn: list[float], target: float | None, tones: Tones) -> None:
+def _levels(sketch: Sketch, drawn: list[float], target: float | None, tones: Tones) -> None:
     """The latency axis, the load line across the water, and a wash over the part where the target is missed."""
     shown = drawn + ([target] if target else [])
-    scale_axis(figure, "y", shown)
+    scale_axis(sketch, "y", shown)
     if not shown:
         return
     low, high = span(shown)
     ends = (low, high) if axis_type(shown) == "linear" else (math.log10(low), math.log10(high))
-    figure.update_yaxes(range=ends)
+    sketch.update_axis("y", range=ends)
     if target:
-        figure.add_shape(
+        sketch.add_shape(
             type="rect", xref="x domain", x0=0, x1=1, y0=target, y1=high, fillcolor=tones.over, opacity=0.05,
-            line_width=0, layer="below",
+            line={"width": 0}, layer="below",
         )  # fmt: skip
-        level(figure, target, t("SLO"), tones.line, text_colour=tones.line_text)
+        level(sketch, target, t("SLO"), tones.line, text_colour=tones.line_text)
 
 
 def _percentile_line(
-    figure: go.Figure, loads: Sequence[float], values: Sequence[float | None], name: str, metric: str, tones: Tones
+    sketch: Sketch, loads: Sequence[float], values: Sequence[float | None], name: str, metric: str, tones: Tones
 ) -> None:
     shown, scale = (show.seconds, 1.0) if metric == "e2e" else (show.ms, MILLI)
-    figure.add_scatter(
+    sketch.add_scatter(
         x=list(loads),
         y=[None if value is None else value / scale for value in values],
         mode="lines+markers",
@@ -125,24 +126,32 @@ class _Sides:
         return _Sides(planned_before=planned > end / 2, knee_before=knee > end / 2, rows=2)
 
 
-def _marks(figure: go.Figure, sweep: LoadSweep, end: float, sides: _Sides, tones: Tones) -> None:
+def _marks(sketch: Sketch, sweep: LoadSweep, end: float, sides: _Sides, tones: Tones) -> None:
     if sweep.axis == "rate" and sweep.max_rate_per_s < end:
-        figure.add_vrect(
-            x0=sweep.max_rate_per_s, x1=end, fillcolor=tones.quiet, opacity=0.16, line_width=0, layer="below",
-            annotation_text=t("unstable"), annotation_position="bottom right",
-            annotation_font={"color": tones.quiet},
+        sketch.add_shape(
+            type="rect", yref="y domain", y0=0, y1=1, x0=sweep.max_rate_per_s, x1=end, line={"width": 0},
+            fillcolor=tones.quiet, opacity=0.16, layer="below",
         )  # fmt: skip
+        sketch.add_annotation(
+            x=end,
+            xanchor="right",
+            y=0,
+            yref="y domain",
+            yanchor="bottom",
+            text=t("unstable"),
+            font={"color": tones.quiet},
+        )
     if sweep.knee_load is not None:
         words = t("▲ SLO holds up to {load:.3g}", load=sweep.knee_load)
         look = Upright(colour=tones.water_text, before=sides.knee_before, row=sides.rows - 1, dash="dot")
-        upright(figure, sweep.knee_load, words, look)
+        upright(sketch, sweep.knee_load, words, look)
     words = t("planned {load:.3g}", load=sweep.operating_load)
-    upright(figure, sweep.operating_load, f"<b>{words}</b>", Upright(colour=tones.hull, before=sides.planned_before))
+    upright(sketch, sweep.operating_load, f"<b>{words}</b>", Upright(colour=tones.hull, before=sides.planned_before))
 
 
 def decomposition(rows: Sequence[tuple[str, LatencyReport]], tones: Tones) -> go.Figure:
     """Mean E2E of each named report as queue + prefill + decode + network."""
-    figure = go.Figure()
+    sketch = Sketch()
     parts = (
         ("T_queue", tones.runtime, [report.queue_s for _, report in rows]),
         ("T_prefill", tones.hull, [report.prefill_s for _, report in rows]),
@@ -150,7 +159,7 @@ def decomposition(rows: Sequence[tuple[str, LatencyReport]], tones: Tones) -> go
         ("T_network", tones.water_free, [report.network_s for _, report in rows]),
     )
     for title, colour, sizes in parts:
-        figure.add_bar(
+        sketch.add_bar(
             y=[name for name, _ in rows],
             x=sizes,
             name=title,
@@ -159,10 +168,10 @@ def decomposition(rows: Sequence[tuple[str, LatencyReport]], tones: Tones) -> go
             customdata=[show.seconds(size) for size in sizes],
             hovertemplate="%{fullData.name}: %{customdata}<extra></extra>",
         )
-    frame(figure, height=BAR_HEIGHT - 60 + 70 * (len(rows) - 1), x_title=t("Mean E2E (s)"))
-    figure.update_layout(barmode="stack", bargap=0.45)
-    figure.update_yaxes(autorange="reversed", ticksuffix="  ", showticklabels=len(rows) > 1)
-    return figure
+    frame(sketch, height=BAR_HEIGHT - 60 + 70 * (len(rows) - 1), x_title=t("Mean E2E (s)"))
+    sketch.update_layout(barmode="stack", bargap=0.45)
+    sketch.update_axis("y", autorange="reversed", ticksuffix="  ", showticklabels=len(rows) > 1)
+    return sketch.figure()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +190,8 @@ def roofline(
     low = min([spot.intensity_flops_per_byte for spot in spots] + [1.0]) / 2
     ridge = peak_flops_per_s / bandwidth_bytes_per_s
     high = max([spot.intensity_flops_per_byte for spot in spots] + [ridge]) * 4
-    figure = go.Figure()
-    figure.add_scatter(
+    sketch = Sketch()
+    sketch.add_scatter(
         x=[low, ridge, high],
         y=[low * bandwidth_bytes_per_s / TERA, peak_flops_per_s / TERA, peak_flops_per_s / TERA],
         mode="lines",
@@ -190,7 +199,7 @@ def roofline(
         line={"color": tones.quiet, "width": 3},
         hoverinfo="skip",
     )
-    figure.add_scatter(
+    sketch.add_scatter(
         x=[spot.intensity_flops_per_byte for spot in spots],
         y=[spot.achieved_flops_per_s / TERA for spot in spots],
         mode="markers",
@@ -199,19 +208,18 @@ def roofline(
         text=[spot.name for spot in spots],
         hovertemplate="%{text}: %{y:.3g} TFLOP/s @ %{x:.3g} FLOP/B<extra></extra>",
     )
-    figure.add_annotation(
+    sketch.add_annotation(
         x=0,
         xref="paper",
         y=1,
         yref="paper",
-        showarrow=False,
         yanchor="bottom",
         text=t("bandwidth {speed:gbps}, ridge {ridge:.3g} FLOP/B", speed=bandwidth_bytes_per_s, ridge=ridge),
     )
-    frame(figure, height=HEIGHT, x_title=t("Arithmetic intensity (FLOP/B)"), y_title="TFLOP/s")
-    figure.update_xaxes(type="log")
-    figure.update_yaxes(type="log")
-    return figure
+    frame(sketch, height=HEIGHT, x_title=t("Arithmetic intensity (FLOP/B)"), y_title="TFLOP/s")
+    sketch.update_axis("x", type="log")
+    sketch.update_axis("y", type="log")
+    return sketch.figure()
 
 
 __all__ = ["METRICS", "RooflineSpot", "decomposition", "load_curve", "roofline"]

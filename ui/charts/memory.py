@@ -10,6 +10,7 @@ from calc.memory import MemoryReport
 from calc.units import GIB
 from ui import format as show
 from ui.charts.frame import BAR_HEIGHT, HEIGHT, LABEL_PIXELS, Tones, frame, level, scale_axis
+from ui.charts.sketch import Sketch
 from ui.text import t
 
 BAR = 0.5
@@ -22,7 +23,7 @@ EARLY_SHARE = 0.4
 
 def hull(reports: Sequence[tuple[str, MemoryReport]], tones: Tones) -> go.Figure:
     """One bar per named report: zones up to the budget line, what lies over it hatched, the margin to the GPU's end."""
-    figure = go.Figure()
+    sketch = Sketch()
     names = [name for name, _ in reports]
     stacks = [_stack(report) for _, report in reports]
     titles = {
@@ -34,17 +35,17 @@ def hull(reports: Sequence[tuple[str, MemoryReport]], tones: Tones) -> go.Figure
     }
     for key, (title, colour) in titles.items():
         edge = tones.edge if key == "margin" else colour
-        _zone(figure, names, title, colour, edge, [stack[key] for stack in stacks])
-    _zone(figure, names, t("Runtime"), tones.runtime, tones.runtime, [stack["outside"] for stack in stacks])
-    figure.data[-1].showlegend = False
-    _overflow(figure, reports, tones)
-    frame(figure, height=BAR_HEIGHT + 60 * (len(reports) - 1), x_title=t("GiB per GPU"), top=LABEL_PIXELS)
-    figure.update_layout(barmode="overlay", bargap=1 - BAR)
-    figure.update_yaxes(range=[len(reports) - 0.5, -0.5], ticksuffix="  ", showticklabels=len(reports) > 1)
-    figure.update_xaxes(range=[0, ROOM * max(_end_bytes(report) for _, report in reports) / GIB], showgrid=False)
+        _zone(sketch, names, title, colour, edge, [stack[key] for stack in stacks])
+    outside = [stack["outside"] for stack in stacks]
+    _zone(sketch, names, t("Runtime"), tones.runtime, tones.runtime, outside, named=False)
+    _overflow(sketch, reports, tones)
+    frame(sketch, height=BAR_HEIGHT + 60 * (len(reports) - 1), x_title=t("GiB per GPU"), top=LABEL_PIXELS)
+    sketch.update_layout(barmode="overlay", bargap=1 - BAR)
+    sketch.update_axis("y", range=[len(reports) - 0.5, -0.5], ticksuffix="  ", showticklabels=len(reports) > 1)
+    sketch.update_axis("x", range=[0, ROOM * max(_end_bytes(report) for _, report in reports) / GIB], showgrid=False)
     for row, (_, report) in enumerate(reports):
-        _lines(figure, row, report, tones, labels=len({r.total_bytes for _, r in reports}) > 1 or row == 0)
-    return figure
+        _lines(sketch, row, report, tones, labels=len({r.total_bytes for _, r in reports}) > 1 or row == 0)
+    return sketch.figure()
 
 
 def _stack(report: MemoryReport) -> Mapping[str, tuple[int, int]]:
@@ -73,13 +74,15 @@ def _end_bytes(report: MemoryReport) -> int:
 
 
 def _zone(
-    figure: go.Figure, names: list[str], title: str, colour: str, edge: str, spans: Sequence[tuple[int, int]]
-) -> None:
-    figure.add_bar(
+    sketch: Sketch, names: list[str], title: str, colour: str, edge: str, spans: Sequence[tuple[int, int]],
+    *, named: bool = True,
+) -> None:  # fmt: skip
+    sketch.add_bar(
         y=names,
         base=[begin / GIB for begin, _ in spans],
         x=[size / GIB for _, size in spans],
         name=title,
+        showlegend=named,
         orientation="h",
         marker={"color": colour, "line": {"width": 1, "color": edge}},
         customdata=[show.gib(size) for _, size in spans],
@@ -92,12 +95,12 @@ def overflow_bytes(report: MemoryReport) -> int:
     return report.over_bytes or max(0, report.kv_demand_bytes - report.kv_pool_bytes)
 
 
-def _overflow(figure: go.Figure, reports: Sequence[tuple[str, MemoryReport]], tones: Tones) -> None:
+def _overflow(sketch: Sketch, reports: Sequence[tuple[str, MemoryReport]], tones: Tones) -> None:
     over = [(name, overflow_bytes(report)) for name, report in reports]
     if not any(size for _, size in over):
         return
     labels = [t("+{size:gib} over", size=size) if size else "" for _, size in over]
-    figure.add_bar(
+    sketch.add_bar(
         y=[name for name, _ in over],
         base=[report.budget_bytes / GIB for _, report in reports],
         x=[size / GIB for _, size in over],
@@ -113,36 +116,36 @@ def _overflow(figure: go.Figure, reports: Sequence[tuple[str, MemoryReport]], to
     )
     for row, (label, (_, report)) in enumerate(zip(labels, reports, strict=True)):
         if label:
-            figure.add_annotation(
+            sketch.add_annotation(
                 x=(report.budget_bytes + overflow_bytes(report) / 2) / GIB, y=row, text=f"<b>{label}</b>",
-                showarrow=False, font={"color": tones.over}, bgcolor=tones.paper, borderpad=3,
+                font={"color": tones.over}, bgcolor=tones.paper, borderpad=3,
             )  # fmt: skip
 
 
-def _lines(figure: go.Figure, row: int, report: MemoryReport, tones: Tones, *, labels: bool) -> None:
+def _lines(sketch: Sketch, row: int, report: MemoryReport, tones: Tones, *, labels: bool) -> None:
     budget, end = report.budget_bytes / GIB, report.total_bytes / GIB
     for x, up, down, colour, dash in ((end, 0.28, 0.42, tones.quiet, "dot"), (budget, 0.42, 0.28, tones.line, "solid")):
-        figure.add_shape(
+        sketch.add_shape(
             type="line", x0=x, x1=x, y0=row - up, y1=row + down, line={"color": colour, "width": 3, "dash": dash}
         )
     if not labels:
         return
     early = report.budget_bytes < EARLY_SHARE * _end_bytes(report)
-    figure.add_annotation(
-        x=budget, y=row - 0.44, text="<b>" + t("Budget {size:gib}", size=report.budget_bytes) + "</b>", showarrow=False,
+    sketch.add_annotation(
+        x=budget, y=row - 0.44, text="<b>" + t("Budget {size:gib}", size=report.budget_bytes) + "</b>",
         yanchor="bottom", xanchor="left" if early else "right", font={"color": tones.line_text},
     )  # fmt: skip
-    figure.add_annotation(
-        x=end, y=row + 0.28, text=t("GPU {size:gib}", size=report.total_bytes), showarrow=False,
+    sketch.add_annotation(
+        x=end, y=row + 0.28, text=t("GPU {size:gib}", size=report.total_bytes),
         yanchor="top", xanchor="right", font={"color": tones.quiet},
     )  # fmt: skip
 
 
 def capacity_curve(points: Sequence[tuple[float, float]], concurrency: float, tones: Tones) -> go.Figure:
     """Sequences the pool holds (y) at each length (x), with the planned concurrency as a line."""
-    figure = go.Figure()
+    sketch = Sketch()
     lengths, sequences = [length for length, _ in points], [held for _, held in points]
-    figure.add_scatter(
+    sketch.add_scatter(
         x=lengths,
         y=sequences,
         mode="lines",
@@ -151,15 +154,15 @@ def capacity_curve(points: Sequence[tuple[float, float]], concurrency: float, to
         hovertemplate="%{x:,.0f} " + t("tokens") + ": %{y:,.1f}<extra></extra>",
     )
     frame(
-        figure,
+        sketch,
         height=HEIGHT,
         x_title=t("Length of every sequence (tokens)"),
         y_title=t("Sequences per replica"),
         legend=False,
     )
-    scale_axis(figure, "x", lengths)
-    scale_axis(figure, "y", [*sequences, concurrency])
+    scale_axis(sketch, "x", lengths)
+    scale_axis(sketch, "y", [*sequences, concurrency])
     label = t("planned concurrency {number:count}", number=concurrency)
     if concurrency > 0:
-        level(figure, concurrency, label, tones.hull)
-    return figure
+        level(sketch, concurrency, label, tones.hull)
+    return sketch.figure()

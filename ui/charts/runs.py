@@ -12,6 +12,7 @@ from calc.units import MILLI
 from ui import format as show
 from ui.charts.frame import HEIGHT, Tones, frame, scale_axis
 from ui.charts.latency import axis_title
+from ui.charts.sketch import Sketch
 from ui.glossary import TERMS
 from ui.text import t
 
@@ -37,10 +38,10 @@ def compare_runs(
     """
     scale = 1.0 if metric == "e2e" else MILLI
     shown = show.seconds if metric == "e2e" else show.ms
-    figure = go.Figure()
+    sketch = Sketch()
     colours = {**tones.percentiles, t("mean"): tones.runtime}
     for title, column in values:
-        figure.add_bar(
+        sketch.add_bar(
             x=[str(number) for number in range(1, len(names) + 1)],
             y=[None if value is None else value / scale for value in column],
             name=title,
@@ -51,10 +52,10 @@ def compare_runs(
             hovertemplate="%{x} · %{text}<br>%{fullData.name}: %{customdata}<extra></extra>",
         )
     term = TERMS[metric]
-    frame(figure, height=HEIGHT, x_title=t("Run"), y_title=f"{term.label} ({term.unit})")
-    figure.update_layout(barmode="group", bargap=0.3)
-    figure.update_xaxes(type="category")
-    return figure
+    frame(sketch, height=HEIGHT, x_title=t("Run"), y_title=f"{term.label} ({term.unit})")
+    sketch.update_layout(barmode="group", bargap=0.3)
+    sketch.update_axis("x", type="category")
+    return sketch.figure()
 
 
 def measured_over_model(
@@ -64,8 +65,8 @@ def measured_over_model(
     scale = 1.0 if metric == "e2e" else MILLI
     shown = show.seconds if metric == "e2e" else show.ms
     curve = [getattr(getattr(report, metric), f"{percentile.lower()}_s") for report in sweep.reports]
-    figure = go.Figure()
-    figure.add_scatter(
+    sketch = Sketch()
+    sketch.add_scatter(
         x=list(sweep.loads),
         y=[None if value is None else value / scale for value in curve],
         mode="lines",
@@ -73,7 +74,7 @@ def measured_over_model(
         line={"color": tones.water, "width": 3},
         hovertemplate="%{y:.3g} @ %{x:,.3g}<extra></extra>",
     )
-    figure.add_scatter(
+    sketch.add_scatter(
         x=[point.load for point in points],
         y=[point.value_s / scale for point in points],
         mode="markers",
@@ -89,8 +90,8 @@ def measured_over_model(
         hovertemplate="%{text}: %{customdata} @ %{x:,.3g}<extra></extra>",
     )
     term = TERMS[metric]
-    frame(figure, height=HEIGHT, x_title=axis_title(sweep), y_title=f"{term.label} ({term.unit})")
+    frame(sketch, height=HEIGHT, x_title=axis_title(sweep), y_title=f"{term.label} ({term.unit})")
     loads = [*sweep.loads, *(point.load for point in points)]
-    scale_axis(figure, "x", loads)
-    scale_axis(figure, "y", [value / scale for value in (*curve, *(point.value_s for point in points)) if value])
-    return figure
+    scale_axis(sketch, "x", loads)
+    scale_axis(sketch, "y", [value / scale for value in (*curve, *(point.value_s for point in points)) if value])
+    return sketch.figure()

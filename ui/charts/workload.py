@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 
 from calc.workload import LengthDistribution
 from ui.charts.frame import BAR_HEIGHT, Tones, frame, scale_axis
+from ui.charts.sketch import Sketch
 from ui.text import t
 
 POINTS = 99
@@ -18,8 +19,8 @@ def length_curve(distribution: LengthDistribution, tones: Tones) -> go.Figure:
     """Share of requests (y) up to each length (x), with P50, P95 and P99 marked."""
     shares = [step / (POINTS + 1) for step in range(1, POINTS + 1)]
     lengths = [distribution.quantile(share) for share in shares]
-    figure = go.Figure()
-    figure.add_scatter(
+    sketch = Sketch()
+    sketch.add_scatter(
         x=lengths,
         y=[share * 100 for share in shares],
         mode="lines",
@@ -31,7 +32,7 @@ def length_curve(distribution: LengthDistribution, tones: Tones) -> go.Figure:
     )
     for share in MARKS:
         name = f"P{share * 100:g}"
-        figure.add_scatter(
+        sketch.add_scatter(
             x=[distribution.quantile(share)],
             y=[share * 100],
             mode="markers+text",
@@ -41,7 +42,7 @@ def length_curve(distribution: LengthDistribution, tones: Tones) -> go.Figure:
             showlegend=False,
             hoverinfo="skip",
         )
-    frame(figure, height=BAR_HEIGHT, x_title=t("Length (tokens)"), y_title=t("Requests (%)"), legend=False)
-    scale_axis(figure, "x", lengths)
-    figure.update_yaxes(range=[0, 105])
-    return figure
+    frame(sketch, height=BAR_HEIGHT, x_title=t("Length (tokens)"), y_title=t("Requests (%)"), legend=False)
+    scale_axis(sketch, "x", lengths)
+    sketch.update_axis("y", range=[0, 105])
+    return sketch.figure()
