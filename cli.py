@@ -123,7 +123,9 @@ def _identity(asked: Any) -> dict[str, Any]:
         return {"file": str(asked)}
     if not isinstance(asked, Mapping) or "id" not in asked:
         return {}
-    return {"id": json.loads(json.dumps(asked["id"]), parse_constant=lambda _: None)}  # NaN is no JSON
+    from data.case_fields import plain_json
+
+    return {"id": plain_json(asked["id"])}
 
 
 @main.command()

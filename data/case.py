@@ -19,7 +19,7 @@ from calc.scenario import Scenario
 from calc.units import GB, GIB, TERA
 from calc.workload import MAX_CONCURRENCY, MAX_TOKENS, LengthDistribution, LogNormal, Workload
 from data import catalogue
-from data.case_fields import Fields, as_object
+from data.case_fields import Fields, as_object, plain_json
 from data.case_workload import (
     read_prices,
     read_slo,
@@ -208,7 +208,7 @@ def _read_model(fields: Fields, own: _Own, *, weight_dtype: str | None, kv_dtype
         kv_dtype=kv_dtype,
         weights_bytes_declared=weights_bytes,
     )
-    return replace(spec, config_json=json.dumps(config, sort_keys=True))
+    return replace(spec, config_json=json.dumps(plain_json(config), sort_keys=True))
 
 
 def _read_gpu(fields: Fields, own: _Own) -> Gpu:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -11,6 +12,9 @@ from calc.messages import Message, msg
 
 LEAST_SHARE = 1e-9
 """Of its upper limit, the least a positive number may be; smaller ones make times of nothing or of for ever."""
+MAX_TEXT_CHARACTERS = 500
+"""Of a name or code: what a page and the sheet can still show."""
+FIRST_SURROGATE, LAST_SURROGATE = "\ud800", "\udfff"
 _SHOWN_CHARACTERS = 40
 """How much of a wrong value an error repeats."""
 
@@ -63,6 +67,16 @@ def _is_finite(value: float) -> bool:
         return math.isfinite(value)
     except OverflowError:  # an integer beyond the largest float
         return False
+
+
+def plain_json(value: Any) -> Any:
+    """``value`` with null for NaN and infinities, which JSON has not; real config.json files hold some."""
+    return json.loads(json.dumps(value), parse_constant=lambda _: None)
+
+
+def is_writable(text: str) -> bool:
+    """Whether UTF-8 can hold it: JSON can name half a character (a lone surrogate), which no file or screen can."""
+    return not any(FIRST_SURROGATE <= character <= LAST_SURROGATE for character in text)
 
 
 class Fields:
@@ -129,7 +143,28 @@ class Fields:
             raise InputError(
                 msg("{name} must be text, got {value}: put it in quotes.", name=self.name_of(key), value=shown(value))
             )
+        if value is not None:
+            self._check_text(key, value)
         return value
+
+    def _check_text(self, key: str, text: str) -> None:
+        if len(text) > MAX_TEXT_CHARACTERS:
+            raise InputError(
+                msg(
+                    "{name} must be at most {limit:count} characters long, got {number:count}: shorten it.",
+                    name=self.name_of(key),
+                    limit=MAX_TEXT_CHARACTERS,
+                    number=len(text),
+                )
+            )
+        if not is_writable(text):
+            raise InputError(
+                msg(
+                    "{name} holds a broken character ({value}): type it again.",
+                    name=self.name_of(key),
+                    value=shown(text),
+                )
+            )
 
     def flag(self, key: str) -> bool | None:
         """True or false; 1 and "yes" are refused."""

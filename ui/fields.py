@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 from calc.errors import ImpossibleDeployment, InputError
 from calc.messages import Message, msg
-from data.case import MODEL_LENGTH
+from calc.scenario import Scenario
+from data.case import MODEL_LENGTH, write_case
 from ui.glossary import FIELDS
 
 Values: TypeAlias = dict[str, Any]
@@ -52,9 +53,13 @@ SWITCH: Mapping[str, bool | None] = {"auto": None, "on": True, "off": False}
 WHOLE = frozenset({"gpus", "tp", "pp", "dp", "max_len", "max_batched", "max_seqs", "concurrency"})
 """Keys whose widgets hold whole numbers."""
 
+NEEDED = ("gpus", "tp", "pp", "dp", "hit")
+"""Keys that may not be empty."""
+
 
 def to_case(values: Mapping[str, Any], own_models: Mapping[str, Any] | None = None) -> Case:
     """The case these widget values describe. ``own_models``: ids of stored models → their case form."""
+    _check_filled(values)
     case = {target: values[key] for key, target in PLAIN.items() if values.get(key) not in (None, "", NEWEST)}
     case["model"] = (own_models or {}).get(values["model"], values["model"])
     case.setdefault("max_model_len", MODEL_LENGTH)
@@ -69,6 +74,13 @@ def to_case(values: Mapping[str, Any], own_models: Mapping[str, Any] | None = No
     if values.get("price") is not None:
         case["prices"] = {"gpu_hour": values["price"], "currency": values["currency"]}
     return case
+
+
+def _check_filled(values: Mapping[str, Any]) -> None:
+    """Fields that say nothing by being empty; the reader of the case tells of the others."""
+    for key in NEEDED:
+        if values[key] is None:
+            raise InputError(msg("{name} is missing: add it.", name=FIELDS[key].label))
 
 
 def _gpu(values: Mapping[str, Any]) -> Any:
@@ -176,6 +188,22 @@ def to_values(case: Mapping[str, Any], model_id: str | None = None) -> Values:
     return {key: _within(key, _typed(key, value)) for key, value in values.items()}
 
 
+def filled_in(case: Mapping[str, Any], scenario: Scenario) -> Case:
+    """``case`` in full, in the words of :func:`write_case`; left to the newest engine, it stays so."""
+    full = write_case(scenario)
+    return full if case.get("engine_version") else {key: full[key] for key in full if key != "engine_version"}
+
+
+def not_on_screen(case: Mapping[str, Any]) -> list[str]:
+    """Settings of a case in full that no widget holds."""
+    shown = {*PLAIN.values(), "model", "gpu", "replicas", "enable_prefix_caching", "workload", "slo", "prices", "http"}
+    gpu = case["gpu"] if isinstance(case["gpu"], Mapping) else {}
+    lost = [key for key in case if key not in shown]
+    lost += [f"gpu.{key}" for key in gpu if key not in {*OWN_GPU.values(), "id", "name", "source"}]
+    lost += ["workload.num_requests"] if "num_requests" in case["workload"] else []
+    return lost + ([] if case["http"] else ["http"])
+
+
 def _within(key: str, value: Any) -> Any:
     """``value`` if its widget can hold it; the same bounds as on the screen."""
     field = FIELDS.get(key)
@@ -267,7 +295,7 @@ def _parsed(key: str, written: str) -> Any:
         return written == "True"
     if key not in NUMBERS:
         return written
-    if written == "":
+    if written == "" and key not in NEEDED:
         return None
     number = float(written)
     if not math.isfinite(number):

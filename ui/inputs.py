@@ -12,6 +12,7 @@ from calc.errors import PlimsollError, UnreadableFile
 from calc.messages import msg
 from calc.model import ModelSpec
 from data import catalogue
+from data.case_fields import Fields, is_writable, plain_json
 from data.case_workload import write_slo, write_workload
 from ui import fields, resources, state, text
 from ui import format as show
@@ -170,10 +171,10 @@ def _own_model_input() -> tuple[str, dict[str, Any]]:
         raise UnreadableFile(
             msg("expected the JSON of a config.json, got text that is not JSON: paste the whole file.")
         ) from error
-    if not isinstance(config, dict):
+    if not isinstance(config, dict) or not is_writable(json.dumps(config, ensure_ascii=False)):
         raise UnreadableFile(msg("expected one JSON object with the model's fields: paste the whole config.json."))
     name = str(state.get("own_model_name") or config.get("_name_or_path") or config.get("model_type") or "own model")
-    return name, config
+    return Fields({"name": name}, "model").needed_text("name"), plain_json(config)
 
 
 def _gpus() -> None:

@@ -10,13 +10,13 @@ import streamlit as st
 
 from calc.errors import PlimsollError
 from calc.messages import Message, msg
-from data.case import write_case
+from data.case import read_case, write_case
 from ui import fields, resources, text
 from ui.resources import Asked
 from ui.text import t
 
 LANGUAGE_KEY = "lang"
-PASTED = "config.json given by a user"
+PASTED = "given by a user"
 SEEDED, PROBLEMS = "_seeded", "_link_problems"
 OWN_PREFIX = "own:"
 """Ids of models that the team added begin with this."""
@@ -53,10 +53,7 @@ def settle(key: str, options: Sequence[Any]) -> None:
         return
     fallback = defaults().get(key)
     st.session_state[key] = fallback if fallback in options else options[0]
-    st.session_state[PROBLEMS] = (
-        *st.session_state.get(PROBLEMS, ()),
-        msg("{key} has no choice {value}: {used} is used instead.", key=key, value=value, used=st.session_state[key]),
-    )
+    _tell(msg("{key} has no choice {value}: {used} is used instead.", key=key, value=value, used=st.session_state[key]))
 
 
 def link_problems() -> tuple[Message, ...]:
@@ -112,9 +109,24 @@ def current() -> Asked:
 
 
 def load(case: Mapping[str, Any]) -> None:
-    """Put a case into the widgets. Call it from a callback: widgets take new values only before they are drawn."""
-    for key, value in fields.to_values(case, _own_model_id(case.get("model"))).items():
-        st.session_state[key] = value
+    """Put a case into the widgets, and say what of it they cannot hold; a case that they cannot hold at all stays out.
+
+    Call it from a callback: widgets take new values only before they are drawn.
+    """
+    try:
+        scenario, _ = read_case(case)
+        full = fields.filled_in(case, scenario)
+        put(**fields.to_values(full, _own_model_id(full["model"])))
+    except PlimsollError as error:
+        _tell(error.message)
+        return
+    if lost := fields.not_on_screen(full):
+        _tell(msg("The screen has no field for {names}: left out.", names=", ".join(lost)))
+
+
+def _tell(problem: Message) -> None:
+    """To be said once, at the head of the page."""
+    st.session_state[PROBLEMS] = (*st.session_state.get(PROBLEMS, ()), problem)
 
 
 def put(**changes: Any) -> None:
@@ -135,12 +147,7 @@ def canonical(asked: Asked) -> dict[str, Any]:
 
 def add_own_model(name: str, config: Mapping[str, Any]) -> None:
     """Store a config.json model and make it the scenario's model. Call it from a callback."""
-    st.session_state["model"] = _own_id(name, config)
-
-
-def _own_id(name: str, config: Mapping[str, Any]) -> str:
-    stored = resources.add_own_model(name, {"config": dict(config)}, source=PASTED)
-    return OWN_PREFIX + stored.entry_id
+    st.session_state["model"] = _own_model_id({"name": name, "config": dict(config)})
 
 
 def _own_model_cases(model: Any) -> Mapping[str, Any]:
@@ -150,13 +157,15 @@ def _own_model_cases(model: Any) -> Mapping[str, Any]:
 
 
 def _own_model_id(model: Any) -> str | None:
-    """The id of a config.json model that a loaded case brings along; stored if it is new here."""
+    """The id of a model that is more than a catalogue name; stored if it is new here."""
     if not isinstance(model, Mapping):
         return None
+    name = str(model["name"])
+    entry = {key: value for key, value in model.items() if key != "name"}
     for own in resources.own_models():
-        if own.entry.get("config") == model["config"]:
+        if (own.name, own.entry) == (name, entry):
             return OWN_PREFIX + own.entry_id
-    return _own_id(str(model.get("name") or "own model"), model["config"])
+    return OWN_PREFIX + resources.add_own_model(name, entry, source=PASTED).entry_id
 
 
 def dark() -> bool:
