@@ -45,4 +45,6 @@ parts.computed(
     [t("Memory is estimated, latency simulated, and the decision weighs both; each page shows its formulas.")],
     [asked.scenario.deployment.gpu.source, asked.scenario.deployment.engine.source],
 )
+if state.is_example():
+    st.caption(t("The worked example: its load, targets and price are assumptions. Change any field at the side."))
 st.caption(words.versions())

@@ -108,6 +108,11 @@ def current() -> Asked:
     return resources.ask(fields.to_case(now, _own_model_cases(now["model"])))
 
 
+def is_example() -> bool:
+    """True while nothing of the worked example was changed."""
+    return values() == defaults()
+
+
 def load(case: Mapping[str, Any]) -> None:
     """Put a case into the widgets, and say what of it they cannot hold; a case that they cannot hold at all stays out.
 
