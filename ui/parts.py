@@ -78,8 +78,9 @@ def term_help(key: str) -> str:
 
 def notes(messages: Iterable[Message]) -> None:
     """Remarks that belong to a result, each said once."""
-    for text in dict.fromkeys(t(message) for message in messages):
-        st.caption(f":material/info: {escape(text)}")
+    with st.container(gap=None):
+        for text in dict.fromkeys(t(message) for message in messages):
+            st.caption(f":material/info: {escape(text)}")
 
 
 def chart(figure: Any, alt: str, key: str) -> None:
@@ -94,7 +95,7 @@ def table(rows: Sequence[Mapping[str, Any]], key: str, **options: Any) -> None:
 
 def prose(rows: Sequence[Mapping[str, Any]]) -> None:
     """Rows of sentences, every one shown in full."""
-    shown = [{name: _whole(escape(str(cell))) for name, cell in row.items()} for row in rows]
+    shown = [{_whole(name): _whole(escape(str(cell))) for name, cell in row.items()} for row in rows]
     st.table(shown, hide_index=True, border="horizontal", width="stretch")
 
 

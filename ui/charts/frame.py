@@ -129,8 +129,12 @@ def scale_axis(sketch: Sketch, axis: str, values: list[float]) -> None:
     if axis_type(values) == "linear":
         sketch.update_axis(axis, rangemode="tozero")
         return
-    positive = [value for value in values if value > 0]
-    ticks = log_ticks(min(positive), max(positive))
+    log_axis(sketch, axis, [value for value in values if value > 0])
+
+
+def log_axis(sketch: Sketch, axis: str, values: list[float]) -> None:
+    """A logarithmic axis with full labels; ``values`` are above 0."""
+    ticks = log_ticks(min(values), max(values))
     labels = [f"{tick:,.10g}" for tick in ticks]
     sketch.update_axis(axis, type="log", tickvals=ticks, ticktext=labels)
 

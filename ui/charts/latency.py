@@ -20,6 +20,7 @@ from ui.charts.frame import (
     axis_type,
     frame,
     level,
+    log_axis,
     scale_axis,
     span,
     upright,
@@ -216,9 +217,10 @@ def roofline(
         yanchor="bottom",
         text=t("bandwidth {speed:gbps}, ridge {ridge:.3g} FLOP/B", speed=bandwidth_bytes_per_s, ridge=ridge),
     )
-    frame(sketch, height=HEIGHT, x_title=t("Arithmetic intensity (FLOP/B)"), y_title="TFLOP/s")
-    sketch.update_axis("x", type="log")
-    sketch.update_axis("y", type="log")
+    frame(sketch, height=HEIGHT, x_title=t("Arithmetic intensity (FLOP/B)"), y_title="TFLOP/s", top=LABEL_PIXELS)
+    reached = [spot.achieved_flops_per_s / TERA for spot in spots if spot.achieved_flops_per_s > 0]
+    log_axis(sketch, "x", [low, high])
+    log_axis(sketch, "y", [low * bandwidth_bytes_per_s / TERA, peak_flops_per_s / TERA, *reached])
     return sketch.figure()
 
 
