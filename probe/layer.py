@@ -75,16 +75,18 @@ class _GroupedAttention:
 
     def __init__(self, shape: LayerShape, random: Random) -> None:
         self._shape, self._random = shape, random
-        self._heads = (shape.heads, shape.kv_heads, shape.kv_heads)
-        sizes = (shape.head_dim, shape.head_dim, shape.v_head_dim)
-        self._widths = [heads * size for heads, size in zip(self._heads, sizes, strict=True)]
+        values = [(shape.kv_heads, shape.v_head_dim)] * (shape.kv_projections - 1)
+        parts = [(shape.heads, shape.head_dim), (shape.kv_heads, shape.head_dim), *values]
+        self._heads = [heads for heads, _ in parts]
+        self._widths = [heads * size for heads, size in parts]
         self._qkv = random(shape.hidden_size, sum(self._widths))
         self._out = random(shape.heads * shape.v_head_dim, shape.hidden_size)
 
     def _project(self, hidden: torch.Tensor) -> list[torch.Tensor]:
         """Q, K, V as (tokens, heads, width)."""
         parts = _split(hidden @ self._qkv, self._widths)
-        return [_by_head(part, heads) for part, heads in zip(parts, self._heads, strict=True)]
+        shaped = [_by_head(part, heads) for part, heads in zip(parts, self._heads, strict=True)]
+        return shaped if self._shape.kv_projections > 1 else [*shaped, shaped[-1]]
 
     def prefill(self, hidden: torch.Tensor) -> torch.Tensor:
         query, key, value = self._project(hidden)

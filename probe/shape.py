@@ -22,8 +22,12 @@ GATED_MATRICES = 3
 """Gate, up and down."""
 PLAIN_MATRICES = 2
 """Up and down."""
+TWO_PROJECTIONS, ONE_PROJECTION = 2, 1
+"""Keys and values each by their own, or both by one."""
 UNGATED_EXCESS_SHARE = 0.1
 """A gated MLP counted for a plain one overshoots a layer by a third; biases and routers move it by under 1 %."""
+SHARED_EXCESS_SHARE = 0.01
+"""A value projection counted where keys serve as values overshoots a layer by a few percent (2 % in Gemma 4)."""
 FLOP_PER_WEIGHT = 2
 """A multiply and an add."""
 
@@ -45,6 +49,8 @@ class LayerShape:
     mlp_matrices: int = GATED_MATRICES
     tp: int = 1
     latent: LatentAttention | None = None
+    kv_projections: int = TWO_PROJECTIONS
+    """One where it makes the keys that also serve as values; the cache still holds both."""
     notes: tuple[Message, ...] = ()
     """In what this layer differs from the model's own."""
 
@@ -57,6 +63,7 @@ class LayerShape:
             ("value head size", self.v_head_dim),
             ("MLP width", self.intermediate_size),
             ("number of MLP matrices", self.mlp_matrices),
+            ("number of K and V projections", self.kv_projections),
             ("TP", self.tp),
         )
         for name, value in sizes:
@@ -91,7 +98,7 @@ class LayerShape:
         """Of the projections around attention: Q, K, V, O, or MLA's down- and up-projections."""
         output = self.heads * self.v_head_dim * self.hidden_size
         if self.latent is None:
-            keys_and_values = self.kv_heads * (self.head_dim + self.v_head_dim)
+            keys_and_values = self.kv_heads * (self.head_dim + (self.kv_projections - 1) * self.v_head_dim)
             return self.hidden_size * (self.heads * self.head_dim + keys_and_values) + output
         return _latent_weights(self.latent, self.hidden_size, self.heads) + output
 
@@ -196,6 +203,9 @@ def _whole_layer(model: ModelSpec) -> LayerShape:
     known = max((layer.active for layer in model.layer_weights), default=None)
     if known is not None and gated.weights > (1 + UNGATED_EXCESS_SHARE) * known:
         return replace(gated, mlp_matrices=PLAIN_MATRICES)
+    alike = latent is None and gated.head_dim == gated.v_head_dim
+    if known is not None and alike and gated.weights > (1 + SHARED_EXCESS_SHARE) * known:
+        return replace(gated, kv_projections=ONE_PROJECTION)
     return gated
 
 

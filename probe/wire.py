@@ -16,7 +16,7 @@ from calc.messages import Message, msg
 from calc.model import LatentAttention
 from probe.nvml import GpuFacts, NvmlReport
 from probe.result import DecodePoint, PrefillPoint, ProbeResult, Timing
-from probe.shape import GATED_MATRICES, LayerShape
+from probe.shape import GATED_MATRICES, TWO_PROJECTIONS, LayerShape
 
 TOOL = "plimsoll-probe"
 """How a reader recognises a stored result."""
@@ -128,12 +128,19 @@ def _shape_fields(shape: LayerShape) -> dict[str, Any]:
 
 
 _SIZES = ("hidden_size", "heads", "kv_heads", "head_dim", "v_head_dim", "intermediate_size")
-_DEFAULTS: Mapping[str, Any] = {"name": "", "mlp_matrices": GATED_MATRICES, "tp": 1, "latent": None, "notes": ()}
+_DEFAULTS: Mapping[str, Any] = {
+    "name": "",
+    "mlp_matrices": GATED_MATRICES,
+    "kv_projections": TWO_PROJECTIONS,
+    "tp": 1,
+    "latent": None,
+    "notes": (),
+}
 
 
 def _shape(found: object) -> LayerShape:
     values = {**_DEFAULTS, **_checked(found, (*_SIZES, "dtype"), tuple(_DEFAULTS))}
-    _check_whole(values, (*_SIZES, "mlp_matrices", "tp"))
+    _check_whole(values, (*_SIZES, "mlp_matrices", "kv_projections", "tp"))
     values["latent"] = None if values["latent"] is None else _latent(values["latent"])
     values["notes"] = tuple(_message(_checked(note, ("msgid", "params"))) for note in values["notes"])
     return LayerShape(**values)

@@ -234,7 +234,9 @@ def test_any_head_count_can_be_scaled_down(heads: int, kv_heads: int) -> None:
 
 
 @needs_torch
-@pytest.mark.parametrize("shape", [TINY, TINY_LATENT, replace(TINY, kv_heads=4), replace(TINY, kv_heads=1)])
+@pytest.mark.parametrize(
+    "shape", [TINY, TINY_LATENT, replace(TINY, kv_heads=4), replace(TINY, kv_heads=1, kv_projections=1)]
+)
 def test_decoding_the_last_token_gives_what_prefilling_the_prompt_gave(shape: LayerShape) -> None:
     """The cache is filled by one-token decodes, then laid out as one sequence; both ways must agree to rounding."""
     import torch
@@ -254,7 +256,7 @@ def test_decoding_the_last_token_gives_what_prefilling_the_prompt_gave(shape: La
 
 
 @needs_torch
-@pytest.mark.parametrize("shape", [TINY, TINY_LATENT, replace(TINY, kv_heads=1, mlp_matrices=2)])
+@pytest.mark.parametrize("shape", [TINY, TINY_LATENT, replace(TINY, kv_projections=1, mlp_matrices=2)])
 def test_the_built_layer_holds_the_weights_counted_on_paper(shape: LayerShape) -> None:
     import torch
 
@@ -376,7 +378,9 @@ def test_a_bad_time_cap_is_refused() -> None:
     assert "time cap must be above 0" in json.loads(done.stdout)["error"]
 
 
-@pytest.mark.parametrize("shape", [TINY, DEEPSEEK_V3, replace(TINY, notes=(msg("window {tokens:tok}", tokens=9),))])
+@pytest.mark.parametrize(
+    "shape", [TINY, DEEPSEEK_V3, replace(TINY, kv_projections=1, notes=(msg("window {tokens:tok}", tokens=9),))]
+)
 def test_a_layer_survives_the_process_border(shape: LayerShape) -> None:
     assert wire.parse_shape(wire.shape_line(shape)) == shape
 
