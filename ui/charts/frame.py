@@ -106,7 +106,7 @@ def frame(
     """Margins, legend under the axis title, titles with units; colours of text and grid come from the page's theme."""
     sketch.update_layout(
         height=height,
-        margin={"l": 0, "r": 12, "pad": 4, "t": top, "b": LEGEND_PIXELS if legend else AXIS_PIXELS},
+        margin={"l": 4, "r": 12, "pad": 4, "t": top, "b": LEGEND_PIXELS if legend else AXIS_PIXELS},
         legend={
             "orientation": "h",
             "yref": "container",
@@ -121,7 +121,7 @@ def frame(
         dragmode=False,
     )
     sketch.update_axis("x", title={"text": x_title, "standoff": 6}, fixedrange=True, automargin=True)
-    sketch.update_axis("y", title={"text": y_title, "standoff": 6}, fixedrange=True, automargin=True)
+    sketch.update_axis("y", title={"text": y_title, "standoff": 14 if y_title else 0}, fixedrange=True, automargin=True)
 
 
 def scale_axis(sketch: Sketch, axis: str, values: list[float]) -> None:
