@@ -28,6 +28,17 @@ _COUNTS = (
     "input_tokens_total",
     "output_tokens_total",
 )
+_RESULTS = (
+    "completed",
+    "failed",
+    "success_share",
+    "request_throughput_per_s",
+    "input_token_throughput_per_s",
+    "output_token_throughput_per_s",
+    "ambiguous_throughput_per_s",
+    "total_token_throughput_per_s",
+)
+"""What a run can find out besides latencies."""
 _RECORD_FIELDS = frozenset(BenchmarkRun.__dataclass_fields__)
 
 
@@ -46,15 +57,24 @@ def read_table(document: Document, table: Table, corrections: Mapping[str, str] 
 def _taken(table: Table, columns: Sequence[Column], problems: list[RowProblem]) -> Iterator[tuple[Cells, BenchmarkRun]]:
     """Rows that can be used, as cells and as a load point; the others go to ``problems``."""
     nominal = any(column.nominal for column in columns)
+    single = is_per_request(columns)
     for row in table.rows:
         try:
             cells = read_cells(row, columns, len(table.headers))
             run = _run(row, cells, nominal)
             check_row(run)
+            if not (single or _says_something(run)):
+                raise RefusedRow(msg("no latency and no rate stands in this row: nothing was measured."))
         except RefusedRow as refused:
             problems.append(RowProblem(line=row.line, reason=refused.reason))
             continue
         yield cells, run
+
+
+def _says_something(run: BenchmarkRun) -> bool:
+    """Whether a load point holds a result, a failed attempt included."""
+    measured = (getattr(run, name) for name in (*LATENCIES, *_RESULTS))
+    return bool(run.extra) or any(value is not None for value in measured)
 
 
 def _used(columns: Sequence[Column], table: Table) -> tuple[tuple[Column, ...], list[RowProblem]]:

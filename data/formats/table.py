@@ -111,8 +111,8 @@ def _score(text: str, separator: str) -> tuple[int, int]:
 
 
 def _known(cells: Sequence[str]) -> int:
-    """Known words among cells; 0 when none of them is a latency or a rate."""
-    codes = [meaning.code for cell in cells if cell and (meaning := understand(cell)) is not None]
+    """Known words among cells, as far as columns are read; 0 when none of them is a latency or a rate."""
+    codes = [meaning.code for cell in cells[:MAX_COLUMNS] if cell and (meaning := understand(cell)) is not None]
     kinds = {FIELDS[code].kind for code in codes}
     return len(codes) if kinds.intersection(_MEASURED_KINDS) else 0
 
