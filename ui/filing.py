@@ -126,6 +126,7 @@ def downloads(review: Review, spoken: str) -> None:
         )  # fmt: skip
 
 
+@state.callback
 def save(review: Review, title: str) -> None:
     """Freeze the sheet: reopening shows the same numbers, hash and model version."""
     resources.store().save_review(title, json.loads(review_to_json(review)), model_version=MODEL_VERSION)

@@ -86,6 +86,7 @@ def _model(case: Mapping[str, object]) -> str:
     return str(model.get("name")) if isinstance(model, Mapping) else str(model)
 
 
+@state.callback
 def _save(asked: Asked) -> None:
     state.put(scenario_problem=None)
     name = str(state.get("name") or asked.scenario.deployment.model.name)

@@ -56,10 +56,10 @@ page = st.navigation(
     },
     position="top",
 )
-inputs.sidebar(page.url_path)
-for problem in state.link_problems():
-    st.warning(t(problem), icon=":material/link_off:")
 try:
+    inputs.sidebar(page.url_path)
+    for problem in state.link_problems():
+        st.warning(t(problem), icon=":material/link_off:")
     page.run()
 except PlimsollError as error:
     st.error(t(error.message), icon=":material/error:")

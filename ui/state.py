@@ -92,6 +92,19 @@ def fragment(*, run_every: float | None = None) -> Callable[[Callable[[], None]]
     return decorate
 
 
+def callback(body: Callable[..., None]) -> Callable[..., None]:
+    """For what a button does: a callback runs outside the page, so its errors are said at the head of the page."""
+
+    @wraps(body)
+    def guarded(*asked: Any) -> None:
+        try:
+            body(*asked)
+        except PlimsollError as error:
+            _tell(error.message)
+
+    return guarded
+
+
 def defaults() -> fields.Values:
     """Widget values of the worked example: what a visitor with a bare link sees."""
     return fields.to_values(resources.example())
@@ -113,18 +126,15 @@ def is_example() -> bool:
     return values() == defaults()
 
 
+@callback
 def load(case: Mapping[str, Any]) -> None:
     """Put a case into the widgets, and say what of it they cannot hold; a case that they cannot hold at all stays out.
 
     Call it from a callback: widgets take new values only before they are drawn.
     """
-    try:
-        scenario, _ = read_case(case)
-        full = fields.filled_in(case, scenario)
-        put(**fields.to_values(full, _own_model_id(full["model"])))
-    except PlimsollError as error:
-        _tell(error.message)
-        return
+    scenario, _ = read_case(case)
+    full = fields.filled_in(case, scenario)
+    put(**fields.to_values(full, _own_model_id(full["model"])))
     if lost := fields.not_on_screen(full):
         _tell(msg("The screen has no field for {names}: left out.", names=", ".join(lost)))
 

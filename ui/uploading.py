@@ -97,6 +97,7 @@ def _columns(content: bytes, name: str) -> Mapping[str, str] | None:
     return {str(row["header"]): str(row["field"]) for row in edited}
 
 
+@state.callback
 def _store(result: ReadResult, content: bytes, columns: Mapping[str, str] | None) -> None:
     outcome = resources.store().add_file(result, file_id=content_id(content, columns), size_bytes=len(content))
     state.put(bench_stored=_said(outcome.already_there, len(outcome.stored_ids)))
