@@ -28,7 +28,11 @@ _STORAGE_ERRORS = (
     duckdb.OutOfMemoryException,
     duckdb.ConnectionException,
     duckdb.SerializationException,
+    duckdb.TransactionException,
 )
+
+_NO_ROOM = ("Could not write", "No space left", "File too large", "Failed to commit")
+"""What DuckDB says when the disk is full or a quota is reached."""
 
 
 def utc_now() -> str:
@@ -137,6 +141,8 @@ def _cannot_use(path: Path | str, error: duckdb.Error) -> Message:
         )
     if "Permission denied" in text or "Read-only" in text or "Cannot open file" in text:
         return msg("{path}: the file cannot be written: check its permissions or choose another place.", path=str(path))
+    if any(words in text for words in _NO_ROOM):
+        return msg("{path}: nothing more can be written there: free some disk space.", path=str(path))
     if "closed" in text.lower():
         return msg("{path}: the database was closed: open it again.", path=str(path))
     return msg(

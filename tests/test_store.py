@@ -279,6 +279,36 @@ def test_a_killed_process_leaves_every_acknowledged_file_whole(tmp_path: Path) -
     assert set(kept.values()) == {20}
 
 
+FILLER = """
+import base64, os, resource, signal, sys
+sys.path.insert(0, sys.argv[2])
+from calc.errors import StoreError
+from data.store import Store
+store = Store(sys.argv[1])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+limit = os.stat(sys.argv[1]).st_size + 20_000
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+for turn in range(50):
+    try:
+        store.save_scenario("large", {"noise": base64.b64encode(os.urandom(300_000)).decode()})
+    except StoreError as error:
+        print(turn, error)
+        break
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the size of a file so")
+def test_a_full_disk_is_one_sentence_and_keeps_what_was_acknowledged(tmp_path: Path) -> None:
+    path = tmp_path / "s.duckdb"
+    command = [sys.executable, "-c", FILLER, str(path), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    acknowledged, _, sentence = done.stdout.partition(" ")
+    assert "free some disk space" in sentence
+    with Store(path) as store:
+        assert len(store.scenario_versions("large")) == int(acknowledged)
+        assert store.save_scenario("large", {}).version == int(acknowledged) + 1
+
+
 def test_a_second_process_is_told_who_has_the_file(tmp_path: Path) -> None:
     path = tmp_path / "s.duckdb"
     with start_writer(path) as writer:
