@@ -118,10 +118,18 @@ def test_a_platform_engineer_goes_from_the_example_to_a_signed_sheet(browser: An
     assert decision in text
 
 
-@pytest.mark.parametrize(("theme", "language", "width"), VIEWS)
-@pytest.mark.parametrize("name", PAGES)
-def test_every_page_is_clean(browser: Any, site: str, name: str, theme: str, language: str, width: int) -> None:
+@pytest.fixture(scope="module", params=VIEWS, ids=lambda view: "-".join(map(str, view)))
+def visitor(browser: Any, request: pytest.FixtureRequest) -> Iterator[tuple[Any, str]]:
+    """A visitor who keeps the scripts in the browser's cache from page to page: the context and the language."""
+    theme, language, width = request.param
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, locale="en-US")
+    yield context, language
+    context.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_is_clean(visitor: tuple[Any, str], site: str, name: str) -> None:
+    context, language = visitor
     page = context.new_page()
     said: list[str] = []
     outside: list[str] = []
@@ -134,7 +142,7 @@ def test_every_page_is_clean(browser: Any, site: str, name: str, theme: str, lan
     assert [text for text in said if "404" not in text] == []  # on a deep link Streamlit first asks <page>/_stcore/…
     assert outside == []
     assert page.evaluate(WIDE) <= 2, "the page is wider than the screen"
-    context.close()
+    page.close()
 
 
 def _is_outside(url: str, site: str) -> bool:
