@@ -119,9 +119,7 @@ _ROWS: tuple[tuple[str, float, str, Message], ...] = (
         "itl_rise_ratio",
         1.5,
         "ratio",
-        msg(
-            "vllm-ascend#5859: TPOT 1.07-fold at a usage of 92 %, 4-fold at 98.9 %; the line between them is our own"
-        ),
+        msg("vllm-ascend#5859: TPOT 1.07-fold at a usage of 92 %, 4-fold at 98.9 %; the line between them is our own"),
     ),
     (
         "itl_tail_ratio",
