@@ -21,6 +21,12 @@ _WHOLE_MS = 100
 """From here on a tenth of a millisecond says nothing."""
 
 
+_WHOLE_TFLOPS = 10
+"""Below it, a CPU or one layer, the first digits after the point are all there is."""
+_WHOLE_PERCENT = 100
+"""From here on a tenth of a per cent says nothing."""
+
+
 def _gib(value: float) -> str:
     return f"{value / GIB:,.1f} GiB"
 
@@ -30,14 +36,24 @@ def _ms(value: float) -> str:
     return f"{ms:,.0f} ms" if ms >= _WHOLE_MS else f"{ms:,.1f} ms"
 
 
+def _tflops(value: float) -> str:
+    tflops = value / TERA
+    return f"{tflops:,.0f} TFLOP/s" if tflops >= _WHOLE_TFLOPS else f"{tflops:.3g} TFLOP/s"
+
+
+def _percent(value: float) -> str:
+    percent = value * 100
+    return f"{percent:,.0f} %" if abs(percent) >= _WHOLE_PERCENT else f"{percent:.3g} %"
+
+
 DISPLAY: Mapping[str, Callable[[float], str | Message]] = MappingProxyType(
     {
         "gib": _gib,
         "gbps": lambda v: f"{v / GB:,.1f} GB/s",
-        "tflops": lambda v: f"{v / TERA:,.0f} TFLOP/s",
+        "tflops": _tflops,
         "ms": _ms,
         "s": lambda v: f"{v:,.2f} s",
-        "pct": lambda v: f"{v * 100:.3g} %",
+        "pct": _percent,
         "count": lambda v: f"{v:,.0f}",
         "tok": lambda v: msg("{number:,.0f} tokens", number=v),
         "rate": lambda v: msg("{number:,.2f} requests/s", number=v),

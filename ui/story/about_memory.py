@@ -36,7 +36,7 @@ def per_request(memory: MemoryReport) -> Figure:
     """KV bytes of one mean request on one GPU."""
     return Figure(
         label=t("KV per request"),
-        value=show.gib(memory.kv_per_request_bytes),
+        value=show.mib(memory.kv_per_request_bytes),
         provenance="estimated",
         help=t(
             "One request of mean prompt + output length. {each} per token.", each=show.kib(memory.kv_bytes_per_token)
@@ -45,7 +45,9 @@ def per_request(memory: MemoryReport) -> Figure:
 
 
 def demand(memory: MemoryReport) -> Figure:
-    """KV bytes at peak concurrency on one GPU."""
+    """KV bytes at peak concurrency on one GPU; nothing runs where nothing fits."""
+    if not memory.fits:
+        return Figure(label=t("KV demand"), value="–", provenance="missing", help=t(TERMS["kv_demand"].meaning))
     return Figure(
         label=t("KV at {number:.3g} requests", number=memory.peak_concurrency),
         value=show.gib(memory.kv_demand_bytes),
@@ -98,9 +100,14 @@ def zones(memory: MemoryReport) -> list[Mapping[str, str]]:
         (t("Safety margin"), memory.margin_bytes, "estimated", t("out-of-memory risk, P99 stability")),
     )
     return [
-        {t("Zone"): zone, t("Per GPU"): show.gib(size), t("Provenance"): t(kind), t("Weigh"): weigh}
+        {t("Zone"): zone, t("Per GPU"): _size(size), t("Provenance"): t(kind), t("Weigh"): weigh}
         for zone, size, kind, weigh in rows
     ]
+
+
+def _size(size_bytes: int) -> str:
+    """A zone's size; a margin that is used up says by how much."""
+    return show.gib(size_bytes) if size_bytes >= 0 else t("{size:gib} over", size=-size_bytes)
 
 
 def capacity(deployment: Deployment, memory: MemoryReport) -> Sequence[tuple[float, float]]:
