@@ -46,7 +46,7 @@ MAX_WEIGHT_BYTES = 2**47
 """Most weights of one replica accepted: 128 TiB."""
 MAX_POOL_TOKENS = 10**12
 """Most KV tokens of one replica accepted."""
-MAX_BLOCK_TOKENS = 8192
+MAX_BLOCK_TOKENS = 4096
 """Largest KV block accepted; engines use 16 to 256, and some thousands where recurrent layers set the page."""
 DEFAULT_ENGINE = "vllm"
 FLOP_CODES = ("bf16", "fp16", "fp8", "int8", "fp4")

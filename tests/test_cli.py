@@ -62,7 +62,10 @@ PREDICT_KEYS = {
     "calibration",
     "notes",
 }
-DECIDE_KEYS = {"outcome", "bottleneck", "diagnosis", "runner_up", "flips_when", "first_lever", "findings", "missing"}
+DECIDE_KEYS = {
+    "outcome", "bottleneck", "diagnosis", "runner_up", "flips_when", "first_lever", "first_lever_title", "findings",
+    "missing", "conditions_outcome", "what_ifs_outcome", "layers",
+}  # fmt: skip
 OUTCOMES = {"optimise-cache", "add-memory", "re-architect", "tune-scheduling", "no-change", "measure-first"}
 
 

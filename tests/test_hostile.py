@@ -134,7 +134,7 @@ class Draw:
             "replicas": self.maybe(0.2, 2, 500, 4096),
             "memory_fraction": self.maybe(0.2, 0.01, 0.3, 0.99, 1),
             "max_model_len": self.maybe(0.3, 1, 2, 4096, 10**6, 2 * 10**7, "model"),
-            "block_size": self.maybe(0.2, 1, 3, 64, 8192),
+            "block_size": self.maybe(0.2, 1, 3, 64, 4096),
             "max_num_seqs": self.maybe(0.2, 1, 2, 100_000),
             "max_num_batched_tokens": self.maybe(0.2, 1, 16, 2 * 10**7),
             "kv_dtype": self.maybe(0.2, "fp8", "bf16", "nvfp4"),
