@@ -161,3 +161,11 @@ def band(low_high_bytes: tuple[float, float]) -> str:
     """From–to in GiB."""
     low, high = low_high_bytes
     return f"{gib(low)} – {gib(high)}"
+
+
+PERCENT = 100
+
+
+def percentile_name(share: float) -> str:
+    """0.95 → P95."""
+    return f"P{share * PERCENT:g}"

@@ -110,11 +110,6 @@ def word(code: Any) -> str:
     return t(CHOICES[code]) if code in CHOICES else str(code)
 
 
-def percentile_name(share: float) -> str:
-    """0.95 → P95."""
-    return f"P{share * fields.PERCENT:g}"
-
-
 def _language() -> None:
     st.segmented_control(
         "Language / 语言", list(text.LANGUAGES), required=True, key=state.LANGUAGE_KEY, persist_state="session",
@@ -240,7 +235,7 @@ def _lengths(what: str) -> None:
 def _targets() -> None:
     for key in ("slo_ttft", "slo_itl", "slo_e2e"):
         number(key)
-    choice("percentile", PERCENTILES, format_func=percentile_name)
+    choice("percentile", PERCENTILES, format_func=show.percentile_name)
 
 
 def _forget_version() -> None:

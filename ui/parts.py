@@ -9,7 +9,7 @@ import streamlit as st
 
 from calc.messages import Message
 from ui import charts, state
-from ui.glossary import PROVENANCE, TERMS
+from ui.glossary import PROVENANCE
 from ui.story.words import Figure
 from ui.text import t
 
@@ -68,12 +68,6 @@ def escape(text: str) -> str:
     for sign in ("\\", "*", "_", "`", "[", "]", "<", ">", "$", "#", "~", ":", "|"):
         text = text.replace(sign, "\\" + sign)
     return text
-
-
-def term_help(key: str) -> str:
-    """A term's meaning and formula, for a tooltip."""
-    term = TERMS[key]
-    return f"{t(term.meaning)}  \n{escape(term.formula)}" if term.formula else t(term.meaning)
 
 
 def notes(messages: Iterable[Message]) -> None:

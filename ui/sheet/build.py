@@ -18,6 +18,7 @@ from calc.memory import MemoryReport
 from calc.messages import Message, msg
 from calc.scenario import Scenario
 from data.records import BenchmarkRun
+from ui.format import percentile_name
 from ui.sheet import numbers, proofs, statements
 from ui.sheet.numbers import figure
 from ui.sheet.review import Figure, Filing, LoadCurve, MemoryBar, Option, Proof, Review, State, Status, Verdict
@@ -188,7 +189,7 @@ def _curve(scenario: Scenario, latency: LatencyReport | None, sweep: LoadSweep |
         p95_s=tuple(_finite(one.p95_s) for one in series),
         p99_s=tuple(_finite(one.p99_s) for one in series),
         slo_s=slo_s,
-        slo_percentile=numbers.percentile_name(scenario.slo.percentile_share),
+        slo_percentile=percentile_name(scenario.slo.percentile_share),
         operating_load=sweep.operating_load,
         knee_load=sweep.knee_load,
         limit_load=sweep.max_rate_per_s if sweep.axis == "rate" else None,

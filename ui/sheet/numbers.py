@@ -14,18 +14,13 @@ from calc.messages import Message, msg
 from calc.scenario import Scenario
 from calc.workload import Slo
 from data.records import BenchmarkRun, LatencyStats
+from ui.format import percentile_name
 from ui.sheet.review import Figure, NumberRow
 
 SHOWN = (("P50", 0.5), ("P95", 0.95), ("P99", 0.99))
 P90 = ("P90", 0.9)
 """Shown too when the targets hold at P90."""
-PERCENT = 100
 SOURCE = f"Plimsoll {MODEL_VERSION}"
-
-
-def percentile_name(share: float) -> str:
-    """``P95`` for 0.95."""
-    return f"P{share * PERCENT:.3g}"
 
 
 def figure(

@@ -40,7 +40,7 @@ def comparison(now: LatencyReport, other: LatencyReport, slo: Slo) -> str:
     """What the second scenario changes, at the SLO's percentile of its leading metric."""
     metric = about_latency.tightest(now, slo)
     before, after = (getattr(report, metric).at(slo.percentile_share) for report in (now, other))
-    name = f"{TERMS[metric].label} {words.percentile_name(slo.percentile_share)}"
+    name = f"{TERMS[metric].label} {show.percentile_name(slo.percentile_share)}"
     if now.saturated or other.saturated or not before or after is None:
         limits = {"now": now.max_rate_per_s, "other": other.max_rate_per_s}
         return t("The stability limit goes from {now:rate} to {other:rate}.", **limits)

@@ -10,7 +10,6 @@ from calc.memory import MemoryReport
 from calc.messages import Message, msg
 from ui import format as show
 from ui.glossary import BOUNDS, OUTCOMES
-from ui.story import words
 from ui.story.words import Figure
 from ui.text import t
 
@@ -108,7 +107,7 @@ def what_ifs(decision: Decision, currency: str, percentile_share: float) -> list
 def _what_if(
     row: WhatIf, memory: MemoryReport, latency: LatencyReport, currency: str, share: float
 ) -> Mapping[str, str]:
-    name = words.percentile_name(share)
+    name = show.percentile_name(share)
     met = {True: t("met"), False: t("missed"), None: t("no target")}[row.meets_slo]
     served = not latency.saturated
     return {

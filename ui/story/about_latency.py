@@ -13,7 +13,7 @@ from calc.step_view import StepView
 from calc.workload import Slo
 from ui import format as show
 from ui.glossary import BOUNDS, TERMS
-from ui.story.words import DEFAULT_METRIC, METRICS, Figure, has_target, latency_text, missed, percentile_name, target
+from ui.story.words import DEFAULT_METRIC, METRICS, Figure, has_target, latency_text, missed, target
 from ui.text import t
 
 
@@ -32,7 +32,7 @@ def percentile(metric: str, latency: LatencyReport, slo: Slo) -> Figure:
     meaning = t(TERMS[metric].meaning)
     if limit is not None:
         meaning += " " + t("Shown against its target.")
-    label = f"{TERMS[metric].label} {percentile_name(slo.percentile_share)}"
+    label = f"{TERMS[metric].label} {show.percentile_name(slo.percentile_share)}"
     if latency.saturated:
         value = t("unstable")
     return Figure(
@@ -76,12 +76,14 @@ def sentence(latency: LatencyReport, slo: Slo) -> str:
         return t(
             "SLO missed on {metrics} at {percentile}; {bound} binds.",
             metrics=names,
-            percentile=percentile_name(slo.percentile_share),
+            percentile=show.percentile_name(slo.percentile_share),
             bound=bound,
         )
     if not has_target(slo):
         return t("No target is set; {bound} binds at this load.", bound=bound)
-    return t("SLO met at {percentile}; {bound} binds.", percentile=percentile_name(slo.percentile_share), bound=bound)
+    return t(
+        "SLO met at {percentile}; {bound} binds.", percentile=show.percentile_name(slo.percentile_share), bound=bound
+    )
 
 
 def curve_alt(sweep: LoadSweep, metric: str) -> str:
@@ -121,7 +123,7 @@ def tightest(latency: LatencyReport, slo: Slo) -> str:
 
 def percentiles(latency: LatencyReport, slo: Slo) -> list[Mapping[str, str]]:
     """P50, P95, P99 of each metric, and how far the SLO's percentile could be off by chance."""
-    name = percentile_name(slo.percentile_share)
+    name = show.percentile_name(slo.percentile_share)
     return [
         {
             t("Metric"): TERMS[metric].label,

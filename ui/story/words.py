@@ -68,11 +68,6 @@ def load(workload: Workload) -> str:
     )
 
 
-def percentile_name(share: float) -> str:
-    """0.95 → P95."""
-    return f"P{share * 100:g}"
-
-
 def latency_text(metric: str, value_s: float | None) -> str:
     """TTFT and ITL in ms, end-to-end in s."""
     return show.seconds(value_s) if metric == "e2e" else show.ms(value_s)
