@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from ui import charts, parts, resources, state
 from ui import format as show
+from ui import parts, resources, state
+from ui.memory import budget, capacity, corrections, launch, log, ways
 from ui.story import about_memory, words
 from ui.text import t
 
@@ -22,20 +23,23 @@ parts.answer(
     ],
     good=memory.fits and memory.kv_demand_bytes <= memory.kv_pool_bytes,
 )
-parts.chart(charts.hull([("", memory)], parts.tones()), about_memory.hull_alt(memory), "memory_hull")
-
-left, right = st.columns(2, gap="medium")
-with left:
-    parts.section(t("Four zones"))
-    parts.prose(about_memory.zones(memory))
-with right:
-    parts.section(t("Sequences the pool holds"))
-    if memory.fits:
-        points = about_memory.capacity(deployment, memory)
-        figure = charts.capacity_curve(points, memory.peak_concurrency, parts.tones())
-        parts.chart(figure, about_memory.capacity_alt(points), "memory_capacity")
-    else:
-        st.info(about_memory.sentence(memory))
+names = {
+    "budget": t("Budget"),
+    "ways": t("Ways to fit more") if memory.fits else t("Ways to fit"),
+    "capacity": t("Capacity"),
+    "corrections": t("Waste and formats"),
+    "log": t("Engine log"),
+    "launch": t("Launch line"),
+}
+views = {
+    "budget": budget,
+    "ways": ways,
+    "capacity": capacity,
+    "corrections": corrections,
+    "log": log,
+    "launch": launch,
+}
+views[parts.switch(t("View"), names, "memory_view", "budget")].show(asked, memory)
 
 parts.notes([*asked.notes, *memory.notes])
 parts.computed(about_memory.formulas(deployment, memory), [deployment.engine.source, deployment.gpu.source])

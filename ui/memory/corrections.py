@@ -1,0 +1,10 @@
+"""Where the pool goes besides tokens: preallocation, blocks, eviction budgets, cache formats."""
+
+from __future__ import annotations
+
+from calc.memory import MemoryReport
+from ui.resources import Asked
+
+
+def show(asked: Asked, memory: MemoryReport) -> None:
+    """Not drawn yet."""

@@ -1,0 +1,10 @@
+"""The engine's own start-up log beside the estimate."""
+
+from __future__ import annotations
+
+from calc.memory import MemoryReport
+from ui.resources import Asked
+
+
+def show(asked: Asked, memory: MemoryReport) -> None:
+    """Not drawn yet."""

@@ -1,0 +1,10 @@
+"""The cheapest ways to make it fit, or to make more room."""
+
+from __future__ import annotations
+
+from calc.memory import MemoryReport
+from ui.resources import Asked
+
+
+def show(asked: Asked, memory: MemoryReport) -> None:
+    """Not drawn yet."""
