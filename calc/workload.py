@@ -317,6 +317,11 @@ class Prices:
     gpu_hour: float | None = None
     currency: str = "USD"
     source: str = ""
+    region: str = ""
+    commitment: str = ""
+    """on-demand, reserved-1y, reserved-3y, spot, owned … Prices of different commitments are different prices."""
+    checked_on: str = ""
+    """ISO date on which somebody last looked at the source."""
 
     def __post_init__(self) -> None:
         if self.gpu_hour is not None and not 0 <= self.gpu_hour <= MAX_GPU_HOUR:

@@ -215,7 +215,11 @@ def _read_gpu(fields: Fields, own: _Own) -> Gpu:
     named = fields.needed("gpu")
     if isinstance(named, str) and named not in own.gpus:
         return catalogue.gpu(named)
-    given = Fields(own.gpus[named], "gpu") if isinstance(named, str) else fields.needed_child("gpu")
+    return read_gpu(Fields(own.gpus[named], "gpu") if isinstance(named, str) else fields.needed_child("gpu"))
+
+
+def read_gpu(given: Fields) -> Gpu:
+    """A GPU written out in full: GiB, GB/s and dense TFLOP/s, as the driver and the data sheet print them."""
     name = given.needed_text("name")
     memory_gib = given.positive("memory_gib", MAX_MEMORY_GIB)
     if memory_gib is None:
@@ -230,6 +234,7 @@ def _read_gpu(fields: Fields, own: _Own) -> Gpu:
         nvlink_bytes_per_s=_per_s(given, "link_gb_per_s"),
         pcie_bytes_per_s=_per_s(given, "pcie_gb_per_s"),
         source=given.text("source") or Gpu.source,
+        checked_on=given.text("checked_on") or "",
     )
 
 
@@ -306,6 +311,7 @@ def _write_gpu(gpu: Gpu) -> str | dict[str, Any]:
         "link_gb_per_s": gpu.nvlink_bytes_per_s and scaled(gpu.nvlink_bytes_per_s, GB),
         "pcie_gb_per_s": gpu.pcie_bytes_per_s and scaled(gpu.pcie_bytes_per_s, GB),
         "source": None if gpu.source == Gpu.source else gpu.source,
+        "checked_on": gpu.checked_on or None,
         **{f"{code}_tflops": scaled(peak, TERA) for code, peak in gpu.flops_per_s.items()},
     }
     known = {key: value for key, value in figures.items() if value is not None}

@@ -29,6 +29,8 @@ OPEN_LOOPS = ("poisson", "constant", "gamma")
 ARRIVALS = ("closed", *OPEN_LOOPS, "per-minute")
 """How requests can arrive."""
 TARGETS = ("ttft", "itl", "e2e")
+PRICE_FACTS = ("region", "commitment", "source", "checked_on")
+"""What is said about a price beside its amount and currency."""
 PERCENT = 100
 _MEDIAN_PERCENT = 50
 _DIGITS = (3, 6, 9, 12, 15)
@@ -171,13 +173,13 @@ def _write_target(target: str, value_s: float) -> dict[str, float]:
 
 
 def read_prices(fields: Fields | None) -> Prices:
-    """``gpu_hour`` and its ``currency``."""
+    """``gpu_hour`` and its ``currency``, with what it is a price of and where it is from."""
     if fields is None:
         return Prices()
     return Prices(
         gpu_hour=fields.number("gpu_hour"),
         currency=fields.text("currency") or Prices.currency,
-        source=fields.text("source") or "",
+        **{key: fields.text(key) or "" for key in PRICE_FACTS},
     )
 
 
@@ -186,4 +188,4 @@ def write_prices(prices: Prices) -> dict[str, Any]:
     written: dict[str, Any] = {"currency": prices.currency}
     if prices.gpu_hour is not None:
         written["gpu_hour"] = prices.gpu_hour
-    return written | ({"source": prices.source} if prices.source else {})
+    return written | {key: text for key in PRICE_FACTS if (text := getattr(prices, key))}
