@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from calc.errors import StoreError
 from calc.evidence import Provenance
 from calc.messages import msg
 from data import store_codec as codec
+from data import store_own as own
 from data.records import ReadResult
 from data.store_database import Database, insert, utc_now
 from data.store_export import to_csv
+from data.store_own import HIDDEN, OWN_TABLES
 from data.store_records import (
     Action,
     AddOutcome,
@@ -36,7 +38,6 @@ from data.store_records import (
 )
 from data.store_rows import (
     file_row,
-    own_entry,
     run_rows,
     scenario_version,
     snapshot_rows,
@@ -73,17 +74,9 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "probe": ("probes", "probe_id"),
     "scenario": ("scenarios", "scenario_id"),
     "review": ("reviews", "review_id"),
-    "own_model": ("own_models", "entry_id"),
-    "own_gpu": ("own_gpus", "entry_id"),
+    **{kind: (table, "entry_id") for kind, table in OWN_TABLES.items()},
 }
 """What can be deleted and exported: table and id column. The only table names that ever reach a query."""
-
-_HIDDEN = (
-    "SELECT d.target_id FROM deletions d JOIN (SELECT target_id, max(action_id) AS action_id FROM deletions "
-    "GROUP BY target_id) latest ON d.target_id = latest.target_id AND d.action_id = latest.action_id "
-    "WHERE d.action = 'delete'"
-)
-"""Ids whose latest action is a deletion."""
 
 
 def default_path() -> Path:
@@ -143,14 +136,14 @@ class Store:
     def files(self) -> tuple[StoredFile, ...]:
         """Uploaded files, newest first."""
         rows = self._db.select(
-            f"SELECT * FROM files WHERE file_id NOT IN ({_HIDDEN}) ORDER BY uploaded_at DESC, file_id"
+            f"SELECT * FROM files WHERE file_id NOT IN ({HIDDEN}) ORDER BY uploaded_at DESC, file_id"
         )
         return tuple(stored_file(row) for row in rows)
 
     def runs(self, *, file_id: str | None = None, model: str | None = None) -> tuple[StoredRun, ...]:
         """Load points, newest file first, in file order; all of them, or of one file or one model."""
         rows = self._db.select(
-            f"SELECT * FROM runs WHERE run_id NOT IN ({_HIDDEN}) AND file_id NOT IN ({_HIDDEN}) "
+            f"SELECT * FROM runs WHERE run_id NOT IN ({HIDDEN}) AND file_id NOT IN ({HIDDEN}) "
             "AND (CAST(? AS VARCHAR) IS NULL OR file_id = ?) AND (CAST(? AS VARCHAR) IS NULL OR model = ?) "
             "ORDER BY uploaded_at DESC, file_id, run_index",
             [file_id, file_id, model, model],
@@ -160,7 +153,7 @@ class Store:
     def snapshots(self) -> tuple[StoredSnapshot, ...]:
         """Metrics snapshots, newest first."""
         rows = self._db.select(
-            f"SELECT * FROM snapshots WHERE snapshot_id NOT IN ({_HIDDEN}) AND file_id NOT IN ({_HIDDEN}) "
+            f"SELECT * FROM snapshots WHERE snapshot_id NOT IN ({HIDDEN}) AND file_id NOT IN ({HIDDEN}) "
             "ORDER BY uploaded_at DESC, snapshot_id"
         )
         return tuple(stored_snapshot(row) for row in rows)
@@ -181,7 +174,7 @@ class Store:
     def probes(self) -> tuple[StoredProbe, ...]:
         """Measurements of this machine, newest first."""
         rows = self._db.select(
-            f"SELECT * FROM probes WHERE probe_id NOT IN ({_HIDDEN}) ORDER BY measured_at DESC, probe_id"
+            f"SELECT * FROM probes WHERE probe_id NOT IN ({HIDDEN}) ORDER BY measured_at DESC, probe_id"
         )
         return tuple(stored_probe(row) for row in rows)
 
@@ -206,7 +199,7 @@ class Store:
         """The latest version of every scenario, by name."""
         rows = self._db.select(
             "SELECT s.* FROM scenarios s JOIN (SELECT name, max(version) AS version FROM scenarios "
-            f"WHERE scenario_id NOT IN ({_HIDDEN}) GROUP BY name) latest "
+            f"WHERE scenario_id NOT IN ({HIDDEN}) GROUP BY name) latest "
             "ON s.name = latest.name AND s.version = latest.version ORDER BY s.name"
         )
         return tuple(scenario_version(row) for row in rows)
@@ -214,7 +207,7 @@ class Store:
     def scenario_versions(self, name: str) -> tuple[ScenarioVersion, ...]:
         """Every version of one scenario, newest first."""
         rows = self._db.select(
-            f"SELECT * FROM scenarios WHERE name = ? AND scenario_id NOT IN ({_HIDDEN}) ORDER BY version DESC", [name]
+            f"SELECT * FROM scenarios WHERE name = ? AND scenario_id NOT IN ({HIDDEN}) ORDER BY version DESC", [name]
         )
         return tuple(scenario_version(row) for row in rows)
 
@@ -236,7 +229,7 @@ class Store:
     def review(self, review_id: str) -> StoredReview:
         """One review as it was saved."""
         rows = self._db.select(
-            f"SELECT * FROM reviews WHERE review_id = ? AND review_id NOT IN ({_HIDDEN})", [review_id]
+            f"SELECT * FROM reviews WHERE review_id = ? AND review_id NOT IN ({HIDDEN})", [review_id]
         )
         if not rows:
             raise StoreError(msg("there is no review {id}: choose one from the list.", id=review_id))
@@ -244,24 +237,46 @@ class Store:
 
     def reviews(self) -> tuple[StoredReview, ...]:
         """Saved reviews, newest first."""
-        rows = self._db.select(f"SELECT * FROM reviews WHERE review_id NOT IN ({_HIDDEN}) ORDER BY review_id DESC")
+        rows = self._db.select(f"SELECT * FROM reviews WHERE review_id NOT IN ({HIDDEN}) ORDER BY review_id DESC")
         return tuple(stored_review(row) for row in rows)
 
-    def add_model(self, name: str, entry: Mapping[str, Any], *, source: str) -> OwnEntry:
+    # the team's own catalogue
+
+    def add_model(self, name: str, entry: Mapping[str, Any], *, source: str, checked_on: str = "") -> OwnEntry:
         """Add a model of the team's own; the newest entry of a name counts."""
-        return self._add_own("own_models", name, entry, source)
+        return own.add_own(self._db, "own_model", name, entry, source=source, checked_on=checked_on)
 
     def own_models(self) -> tuple[OwnEntry, ...]:
         """The team's own models, newest entry of each name."""
-        return self._own("own_models")
+        return own.newest_of_each(self.own_versions("own_model"))
 
-    def add_gpu(self, name: str, entry: Mapping[str, Any], *, source: str) -> OwnEntry:
+    def add_gpu(self, name: str, entry: Mapping[str, Any], *, source: str, checked_on: str = "") -> OwnEntry:
         """Add a GPU of the team's own; the newest entry of a name counts."""
-        return self._add_own("own_gpus", name, entry, source)
+        return own.add_own(self._db, "own_gpu", name, entry, source=source, checked_on=checked_on)
 
     def own_gpus(self) -> tuple[OwnEntry, ...]:
         """The team's own GPUs, newest entry of each name."""
-        return self._own("own_gpus")
+        return own.newest_of_each(self.own_versions("own_gpu"))
+
+    def add_price(self, gpu: str, entry: Mapping[str, Any], *, source: str, checked_on: str) -> OwnEntry:
+        """Add what an hour of a GPU costs; older prices stay as its history."""
+        return own.add_own(self._db, "own_price", gpu, entry, source=source, checked_on=checked_on)
+
+    def own_prices(self) -> tuple[OwnEntry, ...]:
+        """Every price, by GPU, newest first."""
+        return self.own_versions("own_price")
+
+    def own_versions(self, kind: str) -> tuple[OwnEntry, ...]:
+        """Every version of the own rows of a kind (``own_model``, ``own_gpu``, ``own_price``), newest first."""
+        return own.own_versions(self._db, kind)
+
+    def remove_own(self, kind: str, name: str) -> tuple[Action, ...]:
+        """Hide every version of an own row; they stay in the file and can be brought back."""
+        return own.remove_own(self._db, kind, name)
+
+    def undo_all(self, deleted: Sequence[Action]) -> tuple[Action, ...]:
+        """Bring back what was hidden together."""
+        return own.undo_all(self._db, deleted)
 
     # deletion and export
 
@@ -272,7 +287,7 @@ class Store:
             query = f"SELECT count(*) FROM {table} WHERE {column} = ?"
             if not cursor.execute(query, [target_id]).fetchall()[0][0]:
                 raise StoreError(msg("there is no {kind} {id} to delete: reload the page.", kind=kind, id=target_id))
-            return self._act(cursor, kind, target_id, "delete")
+            return own.act(self._db, cursor, kind, target_id, "delete")
 
     def delete_run(self, run_id: str) -> Action:
         """Hide one load point."""
@@ -281,7 +296,7 @@ class Store:
     def undo(self, deleted: Action) -> Action:
         """Bring a deleted row back."""
         with self._db.writing() as cursor:
-            return self._act(cursor, deleted.kind, deleted.target_id, "undo")
+            return own.act(self._db, cursor, deleted.kind, deleted.target_id, "undo")
 
     def actions(self) -> tuple[Action, ...]:
         """Deletions and undoings, newest first."""
@@ -290,7 +305,7 @@ class Store:
     def export_csv(self, kind: str) -> bytes:
         """Every visible row of a kind as CSV; cells that a spreadsheet would run are made text."""
         table, column = self._table(kind)
-        rows = self._db.select(f"SELECT * FROM {table} WHERE {column} NOT IN ({_HIDDEN}) ORDER BY {column}")
+        rows = self._db.select(f"SELECT * FROM {table} WHERE {column} NOT IN ({HIDDEN}) ORDER BY {column}")
         columns = [row["column_name"] for row in self._db.select(f"DESCRIBE {table}")]
         return to_csv(columns, ([row[name] for name in columns] for row in rows))
 
@@ -299,31 +314,7 @@ class Store:
             raise StoreError(msg("{kind} is no kind of row: use one of {kinds}.", kind=kind, kinds=", ".join(KINDS)))
         return KINDS[kind]
 
-    def _act(self, cursor: duckdb.DuckDBPyConnection, kind: str, target_id: str, action: str) -> Action:
-        done = Action(action_id=self._db.new_id(), kind=kind, target_id=target_id, action=action, acted_at=utc_now())
-        insert(cursor, "deletions", [vars(done)])
-        return done
-
     def _restore(self, cursor: duckdb.DuckDBPyConnection, kind: str, target_id: str) -> None:
         """Content given again after its deletion is wanted again."""
-        if cursor.execute(f"SELECT 1 WHERE ? IN ({_HIDDEN})", [target_id]).fetchall():
-            self._act(cursor, kind, target_id, "undo")
-
-    def _add_own(self, table: str, name: str, entry: Mapping[str, Any], source: str) -> OwnEntry:
-        row = {
-            "entry_id": self._db.new_id(),
-            "name": name,
-            "entry": codec.to_json(dict(entry)),
-            "source": source,
-            "added_at": utc_now(),
-        }
-        with self._db.writing() as cursor:
-            insert(cursor, table, [row])
-        return own_entry(row)
-
-    def _own(self, table: str) -> tuple[OwnEntry, ...]:
-        rows = self._db.select(
-            f"SELECT o.* FROM {table} o JOIN (SELECT name, max(entry_id) AS entry_id FROM {table} "
-            f"WHERE entry_id NOT IN ({_HIDDEN}) GROUP BY name) latest ON o.entry_id = latest.entry_id ORDER BY o.name"
-        )
-        return tuple(own_entry(row) for row in rows)
+        if cursor.execute(f"SELECT 1 WHERE ? IN ({HIDDEN})", [target_id]).fetchall():
+            own.act(self._db, cursor, kind, target_id, "undo")

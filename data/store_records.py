@@ -93,13 +93,17 @@ class StoredProbe:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnEntry:
-    """A model or GPU the team added to the catalogue."""
+    """A model, GPU or price the team added to the catalogue. A price is named after its GPU."""
 
     entry_id: str
     name: str
     entry: Mapping[str, Any]
     source: str
     added_at: str
+    checked_on: str = ""
+    """ISO date on which somebody last looked at the source."""
+    version: int = 1
+    """1 = the first entry of this name."""
 
 
 @dataclass(frozen=True, kw_only=True)

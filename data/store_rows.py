@@ -111,5 +111,5 @@ def stored_review(row: Mapping[str, Any]) -> StoredReview:
 
 
 def own_entry(row: Mapping[str, Any]) -> OwnEntry:
-    """One row of ``own_models`` or ``own_gpus``."""
-    return OwnEntry(**{**row, "entry": json.loads(row["entry"])})
+    """One row of ``own_models``, ``own_gpus`` or ``own_prices``."""
+    return OwnEntry(**{**row, "entry": json.loads(row["entry"]), "checked_on": row["checked_on"] or ""})

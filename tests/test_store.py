@@ -198,9 +198,10 @@ def test_the_schema_keeps_to_what_a_ducklake_catalogue_runs() -> None:
 
 def test_each_schema_file_is_applied_once_and_whole(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
-        assert migrate(connection, "now") == (1, 2)
+        numbers = tuple(int(path.name[:3]) for path in sorted(SCHEMA_FOLDER.glob("*.sql")))
+        assert migrate(connection, "now") == numbers
         assert migrate(connection, "now") == ()
-        broken = tmp_path / "003_broken.sql"
+        broken = tmp_path / "098_broken.sql"
         for known in SCHEMA_FOLDER.glob("*.sql"):
             (tmp_path / known.name).write_text(known.read_text(encoding="utf-8"), encoding="utf-8")
         broken.write_text("CREATE TABLE fresh (a VARCHAR); CREATE TABLE files (a VARCHAR);", encoding="utf-8")
@@ -363,3 +364,57 @@ def test_the_path_comes_from_the_environment_or_stays_in_var(monkeypatch: pytest
     assert default_path() == DEFAULT_PATH == Path("var/plimsoll.duckdb")
     monkeypatch.setenv("PLIMSOLL_STORE", "/data/team.duckdb")
     assert default_path() == Path("/data/team.duckdb")
+
+
+def test_a_second_entry_of_an_own_name_is_a_new_version_and_the_first_stays(store: Store) -> None:
+    first = store.add_gpu("lab", {"memory_gib": 90}, source="sheet", checked_on="2026-01-02")
+    second = store.add_gpu("lab", {"memory_gib": 94}, source="driver", checked_on="2026-02-03")
+    again = store.add_gpu("lab", {"memory_gib": 94}, source="driver", checked_on="2026-02-03")
+    assert (first.version, second.version, again) == (1, 2, second)
+    assert store.own_gpus() == (second,)
+    assert store.own_versions("own_gpu") == (second, first)
+
+
+@pytest.mark.parametrize("kind", ["own_model", "own_gpu", "own_price"])
+def test_removing_an_own_row_hides_all_its_versions_and_undoing_brings_all_back(store: Store, kind: str) -> None:
+    adders = {"own_model": store.add_model, "own_gpu": store.add_gpu, "own_price": store.add_price}
+    for number in (1, 2):
+        adders[kind]("名 = a", {"figure": number}, source="s", checked_on="2026-01-01")
+    adders[kind]("other", {"figure": 3}, source="s", checked_on="2026-01-01")
+    before = store.own_versions(kind)
+    hidden = store.remove_own(kind, "名 = a")
+    assert [row.name for row in store.own_versions(kind)] == ["other"]
+    with pytest.raises(StoreError):
+        store.remove_own(kind, "名 = a")
+    store.undo_all(hidden)
+    assert store.own_versions(kind) == before
+    adders[kind]("名 = a", {"figure": 4}, source="s", checked_on="2026-01-01")
+    assert max(row.version for row in store.own_versions(kind)) == 3
+
+
+def test_one_price_is_removed_without_its_history(store: Store) -> None:
+    old = store.add_price("h100-sxm", {"gpu_hour": 3.0, "currency": "USD"}, source="a", checked_on="2026-01-01")
+    new = store.add_price("h100-sxm", {"gpu_hour": 2.0, "currency": "USD"}, source="b", checked_on="2026-05-01")
+    assert store.own_prices() == (new, old)
+    removed = store.delete("own_price", new.entry_id)
+    assert store.own_prices() == (old,)
+    store.undo(removed)
+    assert store.own_prices() == (new, old)
+
+
+def test_a_database_of_before_has_its_own_rows_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "old.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        for name in ("001_evidence.sql", "002_work.sql"):
+            (tmp_path / name).write_text((SCHEMA_FOLDER / name).read_text(encoding="utf-8"), encoding="utf-8")
+        assert migrate(connection, "now", tmp_path) == (1, 2)
+        connection.execute("""INSERT INTO own_models VALUES ('1', 'mine', '{"config": {}}', 'pasted', 'then')""")
+    with Store(path) as store:
+        (row,) = store.own_models()
+        assert (row.name, row.source, row.checked_on, row.version) == ("mine", "pasted", "", 1)
+
+
+def test_a_name_that_a_spreadsheet_would_run_is_exported_as_text(store: Store) -> None:
+    store.add_gpu('=HYPERLINK("http://x")', {"memory_gib": 1}, source="@SUM(A1)", checked_on="2026-01-01")
+    rows = list(csv.DictReader(io.StringIO(store.export_csv("own_gpu").decode("utf-8-sig"))))
+    assert (rows[0]["name"][:2], rows[0]["source"][:2]) == ("'=", "'@")
