@@ -7,6 +7,7 @@ from types import MappingProxyType
 from calc.config import Fields
 from calc.errors import UnknownArchitecture
 from calc.families import FAMILIES, Family
+from calc.hybrid_families import HYBRIDS
 from calc.messages import msg
 
 _FIXED_STATE = msg("a fixed state per request beside the cache (Mamba or linear attention)")
@@ -16,9 +17,7 @@ _SHARED = msg("layers that read the cache of other layers")
 
 REFUSED = MappingProxyType(
     {
-        **dict.fromkeys(("mamba", "jamba", "bamba", "zamba", "falcon_h1", "falconh1", "nemotron_h"), _FIXED_STATE),
-        **dict.fromkeys(("nemotronh", "granitemoehybrid", "qwen3_next", "qwen3next", "qwen3_5", "rwkv"), _FIXED_STATE),
-        **dict.fromkeys(("kimi_linear", "kimilinear", "kimik3", "minimaxm1", "minimax_text"), _FIXED_STATE),
+        **dict.fromkeys(("rwkv", "plamo2"), _FIXED_STATE),
         **dict.fromkeys(("deepseek_v4", "deepseekv4", "minimax_m3", "minimaxm3"), _COMPRESSED),
         **dict.fromkeys(("step3", "nemotron-nas", "deci"), _UNEVEN),
         "gemma3n": _SHARED,
@@ -26,8 +25,9 @@ REFUSED = MappingProxyType(
 )
 """Families whose memory rules are not built in, and what is missing; keys match the start of a type or class name."""
 
-_BY_ARCHITECTURE = {name: family for family in FAMILIES for name in family.architectures}
-_BY_TYPE = {name: family for family in FAMILIES for name in family.types}
+_ALL = (*FAMILIES, *HYBRIDS)
+_BY_ARCHITECTURE = {name: family for family in _ALL for name in family.architectures}
+_BY_TYPE = {name: family for family in _ALL for name in family.types}
 
 
 def _class_name(fields: Fields) -> str:

@@ -35,11 +35,11 @@ def read_experts(fields: Fields, family: Family) -> Experts | None:
     if not family.experts:
         return None
     names = ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts")
-    may_be_dense = family.mla or family.experts_beside_mlp
+    may_be_dense = family.mla or family.experts_beside_mlp or family.state is not None
     count = fields.integer(*names, default=0 if may_be_dense else None, low=0, high=MAX_EXPERTS)
     if count == 0:
         return None
-    keys = ("num_experts_per_tok", "experts_per_token", "moe_k", "top_k_experts")
+    keys = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "top_k_experts")
     per_token = fields.integer(*keys, high=MAX_EXPERTS, default=1)
     if per_token > count:
         raise InputError(

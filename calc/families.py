@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from calc.recurrent import StateKind
+
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
@@ -52,9 +54,16 @@ class Family:
     """Where local layers have widths of their own: gemma4 or mimo."""
     router_bias: bool = False
     """One correction per expert beside the router's matrix."""
+    hybrid: str = ""
+    """How the config tells recurrent layers from attention: a style of :func:`calc.layer_plan.plan_layers`."""
+    state: StateKind | None = None
+    """What a recurrent layer keeps; ``None`` = no such layers."""
+    float32_state: bool = False
+    """The matrix of the state is FP32 where the config is silent."""
 
 
-def _family(name: str, architectures: str, types: str, **rules: Any) -> Family:
+def family_row(name: str, architectures: str, types: str, **rules: Any) -> Family:
+    """One row; class names and types as words."""
     return Family(name=name, architectures=tuple(architectures.split()), types=tuple(types.split()), **rules)
 
 
@@ -62,19 +71,19 @@ _ALL_BIASES = {"qkv_bias": True, "output_bias": True, "mlp_bias": True, "norm_ha
 _LAYER_NORM_MLP = {"gated_mlp": False, **_ALL_BIASES}
 
 FAMILIES: tuple[Family, ...] = (
-    _family("Llama", "LlamaForCausalLM LLaMAForCausalLM", "llama"),
-    _family("Mistral", "MistralForCausalLM Mistral3ForConditionalGeneration", "mistral mistral3"),
-    _family("Granite", "GraniteForCausalLM", "granite", tied=True),
-    _family("InternLM2", "InternLM2ForCausalLM", "internlm2"),
-    _family("EXAONE", "ExaoneForCausalLM", "exaone"),
-    _family("Seed-OSS", "SeedOssForCausalLM", "seed_oss", qkv_bias=True),
-    _family("SmolLM3", "SmolLM3ForCausalLM", "smollm3", tied=True, window="qwen"),
-    _family("MiMo", "MiMoForCausalLM", "mimo", qkv_bias=True, window="qwen"),
-    _family("GLM-4", "GlmForCausalLM", "glm", qkv_bias=True),
-    _family("GLM-4 (0414)", "Glm4ForCausalLM", "glm4", norms_per_layer=4),
-    _family("OLMo 2", "Olmo2ForCausalLM", "olmo2", qk_norm="full"),
-    _family("Command R", "CohereForCausalLM", "cohere", tied=True, norms_per_layer=1),
-    _family(
+    family_row("Llama", "LlamaForCausalLM LLaMAForCausalLM", "llama"),
+    family_row("Mistral", "MistralForCausalLM Mistral3ForConditionalGeneration", "mistral mistral3"),
+    family_row("Granite", "GraniteForCausalLM", "granite", tied=True),
+    family_row("InternLM2", "InternLM2ForCausalLM", "internlm2"),
+    family_row("EXAONE", "ExaoneForCausalLM", "exaone"),
+    family_row("Seed-OSS", "SeedOssForCausalLM", "seed_oss", qkv_bias=True),
+    family_row("SmolLM3", "SmolLM3ForCausalLM", "smollm3", tied=True, window="qwen"),
+    family_row("MiMo", "MiMoForCausalLM", "mimo", qkv_bias=True, window="qwen"),
+    family_row("GLM-4", "GlmForCausalLM", "glm", qkv_bias=True),
+    family_row("GLM-4 (0414)", "Glm4ForCausalLM", "glm4", norms_per_layer=4),
+    family_row("OLMo 2", "Olmo2ForCausalLM", "olmo2", qk_norm="full"),
+    family_row("Command R", "CohereForCausalLM", "cohere", tied=True, norms_per_layer=1),
+    family_row(
         "Command R7B",
         "Cohere2ForCausalLM",
         "cohere2",
@@ -83,23 +92,23 @@ FAMILIES: tuple[Family, ...] = (
         window="every-nth-full",
         full_every=4,
     ),
-    _family("StableLM", "StableLmForCausalLM", "stablelm", norm_has_bias=True),
-    _family(
+    family_row("StableLM", "StableLmForCausalLM", "stablelm", norm_has_bias=True),
+    family_row(
         "Qwen2",
         "Qwen2ForCausalLM Qwen2VLForConditionalGeneration Qwen2_5_VLForConditionalGeneration",
         "qwen2 qwen2_vl qwen2_5_vl qwen2_vl_text qwen2_5_vl_text",
         qkv_bias=True,
         window="qwen",
     ),
-    _family(
+    family_row(
         "Qwen3",
         "Qwen3ForCausalLM Qwen3VLForConditionalGeneration",
         "qwen3 qwen3_vl qwen3_vl_text",
         qk_norm="head",
         window="qwen",
     ),
-    _family("Qwen2-MoE", "Qwen2MoeForCausalLM", "qwen2_moe", qkv_bias=True, window="qwen", experts="qwen2"),
-    _family(
+    family_row("Qwen2-MoE", "Qwen2MoeForCausalLM", "qwen2_moe", qkv_bias=True, window="qwen", experts="qwen2"),
+    family_row(
         "Qwen3-MoE",
         "Qwen3MoeForCausalLM Qwen3VLMoeForConditionalGeneration",
         "qwen3_moe qwen3_vl_moe qwen3_vl_moe_text",
@@ -107,15 +116,15 @@ FAMILIES: tuple[Family, ...] = (
         window="qwen",
         experts="qwen3",
     ),
-    _family("Mixtral", "MixtralForCausalLM", "mixtral", experts="plain"),
-    _family("OLMoE", "OlmoeForCausalLM", "olmoe", qk_norm="full", experts="plain"),
-    _family("Granite MoE", "GraniteMoeForCausalLM", "granitemoe", tied=True, experts="plain"),
-    _family("MiniMax-M2", "MiniMaxM2ForCausalLM", "minimax_m2", qk_norm="full", experts="plain", router_bias=True),
-    _family("Gemma", "GemmaForCausalLM", "gemma", tied=True),
-    _family(
+    family_row("Mixtral", "MixtralForCausalLM", "mixtral", experts="plain"),
+    family_row("OLMoE", "OlmoeForCausalLM", "olmoe", qk_norm="full", experts="plain"),
+    family_row("Granite MoE", "GraniteMoeForCausalLM", "granitemoe", tied=True, experts="plain"),
+    family_row("MiniMax-M2", "MiniMaxM2ForCausalLM", "minimax_m2", qk_norm="full", experts="plain", router_bias=True),
+    family_row("Gemma", "GemmaForCausalLM", "gemma", tied=True),
+    family_row(
         "Gemma 2", "Gemma2ForCausalLM", "gemma2", tied=True, norms_per_layer=4, window="every-nth-full", full_every=2
     ),
-    _family(
+    family_row(
         "Gemma 3",
         "Gemma3ForCausalLM Gemma3ForConditionalGeneration",
         "gemma3 gemma3_text",
@@ -126,7 +135,7 @@ FAMILIES: tuple[Family, ...] = (
         full_every=6,
         local_rope=True,
     ),
-    _family(
+    family_row(
         "Gemma 4",
         "Gemma4ForCausalLM Gemma4ForConditionalGeneration",
         "gemma4 gemma4_text",
@@ -140,12 +149,12 @@ FAMILIES: tuple[Family, ...] = (
         local_widths="gemma4",
         local_rope=True,
     ),
-    _family("Phi", "PhiForCausalLM", "phi", norms_per_layer=1, head_bias=True, **_LAYER_NORM_MLP),
-    _family("Phi-3", "Phi3ForCausalLM", "phi3"),
-    _family("StarCoder2", "Starcoder2ForCausalLM", "starcoder2", tied=True, **_LAYER_NORM_MLP),
-    _family("GPT-NeoX", "GPTNeoXForCausalLM", "gpt_neox", **_LAYER_NORM_MLP),
-    _family("OPT", "OPTForCausalLM", "opt", tied=True, learned_positions=2, **_LAYER_NORM_MLP),
-    _family(
+    family_row("Phi", "PhiForCausalLM", "phi", norms_per_layer=1, head_bias=True, **_LAYER_NORM_MLP),
+    family_row("Phi-3", "Phi3ForCausalLM", "phi3"),
+    family_row("StarCoder2", "Starcoder2ForCausalLM", "starcoder2", tied=True, **_LAYER_NORM_MLP),
+    family_row("GPT-NeoX", "GPTNeoXForCausalLM", "gpt_neox", **_LAYER_NORM_MLP),
+    family_row("OPT", "OPTForCausalLM", "opt", tied=True, learned_positions=2, **_LAYER_NORM_MLP),
+    family_row(
         "Falcon",
         "FalconForCausalLM RWForCausalLM",
         "falcon",
@@ -156,7 +165,7 @@ FAMILIES: tuple[Family, ...] = (
         mlp_times_hidden=4,
         positions_default=2048,
     ),
-    _family(
+    family_row(
         "gpt-oss",
         "GptOssForCausalLM",
         "gpt_oss",
@@ -168,7 +177,7 @@ FAMILIES: tuple[Family, ...] = (
         experts="gpt-oss",
         router_bias=True,
     ),
-    _family(
+    family_row(
         "Llama 4",
         "Llama4ForCausalLM Llama4ForConditionalGeneration",
         "llama4 llama4_text",
@@ -176,8 +185,8 @@ FAMILIES: tuple[Family, ...] = (
         full_every=4,
         experts="llama4",
     ),
-    _family("GLM-4.5", "Glm4MoeForCausalLM", "glm4_moe", qkv_bias=True, experts="deepseek", router_bias=True),
-    _family(
+    family_row("GLM-4.5", "Glm4MoeForCausalLM", "glm4_moe", qkv_bias=True, experts="deepseek", router_bias=True),
+    family_row(
         "MiMo-V2",
         "MiMoV2FlashForCausalLM",
         "mimo_v2_flash",
@@ -187,9 +196,9 @@ FAMILIES: tuple[Family, ...] = (
         full_every=6,
         local_widths="mimo",
     ),
-    _family("dots.llm1", "Dots1ForCausalLM", "dots1", qk_norm="head", experts="deepseek", router_bias=True),
-    _family("ERNIE 4.5", "Ernie4_5_MoeForCausalLM", "ernie4_5_moe", tied=True, experts="deepseek", router_bias=True),
-    _family(
+    family_row("dots.llm1", "Dots1ForCausalLM", "dots1", qk_norm="head", experts="deepseek", router_bias=True),
+    family_row("ERNIE 4.5", "Ernie4_5_MoeForCausalLM", "ernie4_5_moe", tied=True, experts="deepseek", router_bias=True),
+    family_row(
         "DeepSeek",
         "DeepseekV2ForCausalLM DeepseekV3ForCausalLM DeepseekV32ForCausalLM GlmMoeDsaForCausalLM "
         "KimiK25ForConditionalGeneration Glm4MoeLiteForCausalLM",

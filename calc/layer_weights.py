@@ -10,7 +10,7 @@ from calc.config import MAX_HEADS, Fields
 from calc.experts import Experts
 from calc.families import Family
 from calc.layers import Heads
-from calc.model import LayerGroup, LayerKind, LayerWeights
+from calc.model import FeedForward, LayerGroup, LayerKind, LayerWeights
 from calc.quantisation import Storage
 
 
@@ -38,17 +38,34 @@ class Part:
     """Parameters one token touches; ``None`` = all."""
 
 
+_WITH_EXPERTS = (FeedForward.USUAL, FeedForward.EXPERTS)
+_WITH_MLP = (FeedForward.USUAL, FeedForward.DENSE)
+
+
+def _mixer(fields: Fields, family: Family, heads: Heads, group: LayerGroup, quantised: bool) -> list[Part]:
+    """Attention, recurrent projections, both or neither."""
+    parts = []
+    if group.state is not None:
+        # In and out projections of the state's channels: a first count.
+        parts.append(Part(elements=2 * heads.hidden * group.state.conv_channels, split=Split.EVEN, quantised=quantised))
+    if group.kind in (LayerKind.RECURRENT, LayerKind.NONE):
+        return parts
+    return parts + (
+        _latent(fields, heads, quantised) if family.mla else _attention(fields, family, heads, group, quantised)
+    )
+
+
 def layer_weights(
     fields: Fields, family: Family, heads: Heads, group: LayerGroup, storage: Storage, experts: Experts | None, i: int
 ) -> LayerWeights:
     """Layer ``i`` of the model."""
     name = f"model.layers.{i}"
     quantised = storage.quantises(f"{name}.self_attn.o_proj")
-    parts = _latent(fields, heads, quantised) if family.mla else _attention(fields, family, heads, group, quantised)
-    has_experts = experts is not None and experts.is_moe(i)
+    parts = _mixer(fields, family, heads, group, quantised)
+    has_experts = experts is not None and experts.is_moe(i) and group.feed_forward in _WITH_EXPERTS
     if experts is not None and has_experts:
         parts += _moe(family, heads, storage, experts, name)
-    if not has_experts or family.experts_beside_mlp:
+    if (not has_experts and group.feed_forward in _WITH_MLP) or family.experts_beside_mlp:
         size = mlp_elements(family, heads.hidden, dense_size(fields, family, heads.hidden))
         parts.append(Part(elements=size, split=Split.EVEN, quantised=storage.quantises(f"{name}.mlp.down_proj")))
     norms = family.norms_per_layer * heads.hidden * (2 if family.norm_has_bias else 1)
@@ -83,6 +100,9 @@ def mlp_elements(family: Family, hidden: int, size: int) -> int:
 def dense_size(fields: Fields, family: Family, hidden: int) -> int:
     """Width of a dense MLP."""
     usual = hidden * family.mlp_times_hidden or None
+    if family.experts and usual is None:
+        # Models whose every layer has experts may name no dense width.
+        usual = fields.optional("moe_intermediate_size")
     return fields.integer(
         "intermediate_size_mlp", "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", default=usual
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from calc.config import MAX_HEADS, MAX_LAYERS, Fields
+from calc.config import MAX_HEADS, Fields
 from calc.errors import InputError, UnknownArchitecture
 from calc.families import Family
+from calc.layer_plan import Mixer, count_layers, plan_layers
 from calc.messages import msg
-from calc.model import LayerGroup, LayerKind
+from calc.model import FeedForward, LayerGroup, LayerKind
+from calc.recurrent import RecurrentState
+from calc.states import read_state
 
 INDEX_BYTES_PER_SCALE_GROUP = 4
 """One FP32 scale per 128 index values (DeepSeek-V3.2, vLLM ``deepseek_v2.py``)."""
@@ -38,6 +41,8 @@ class Heads:
 def read_heads(fields: Fields, family: Family) -> Heads:
     """Head counts and sizes; ``head_dim`` is hidden / heads only where the config does not give one."""
     hidden = fields.integer("hidden_size", "n_embd", "d_model")
+    if family.hybrid == "pure":
+        return _no_heads(fields, hidden)
     heads = fields.integer("num_attention_heads", "n_head", high=MAX_HEADS)
     kv_heads = _kv_heads(fields, family, heads)
     if heads % kv_heads:
@@ -48,7 +53,7 @@ def read_heads(fields: Fields, family: Family) -> Heads:
                 kv_heads=kv_heads,
             )
         )
-    head_dim = fields.optional("head_dim")
+    head_dim = fields.optional("head_dim", "attention_head_dim")
     if head_dim is None:
         head_dim = hidden // heads
     if head_dim < 1:
@@ -56,13 +61,19 @@ def read_heads(fields: Fields, family: Family) -> Heads:
             msg("hidden_size {hidden} is below {heads} attention heads: correct it.", hidden=hidden, heads=heads)
         )
     return Heads(
-        layers=fields.integer("num_hidden_layers", "n_layer", "num_layers", high=MAX_LAYERS),
+        layers=count_layers(fields),
         hidden=hidden,
         heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,
         v_head_dim=head_dim if family.mla else fields.integer("v_head_dim", default=head_dim),
     )
+
+
+def _no_heads(fields: Fields, hidden: int) -> Heads:
+    """Pure Mamba: its own heads, or for Mamba-1 its channels, are what TP divides."""
+    heads = fields.integer("num_heads", "intermediate_size", default=2 * hidden)
+    return Heads(layers=count_layers(fields), hidden=hidden, heads=heads, kv_heads=0, head_dim=0, v_head_dim=0)
 
 
 def _kv_heads(fields: Fields, family: Family, heads: int) -> int:
@@ -72,9 +83,15 @@ def _kv_heads(fields: Fields, family: Family, heads: int) -> int:
     return fields.integer("num_key_value_heads", "num_kv_heads", default=heads, high=MAX_HEADS)
 
 
-def read_layers(fields: Fields, family: Family, heads: Heads) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
-    """Layer groups and, for each layer in order, the index of its group."""
+def read_layers(
+    fields: Fields, family: Family, heads: Heads, plain: str
+) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
+    """Layer groups and, for each layer in order, the index of its group; ``plain`` is the model's dtype."""
     kinds = _mla_layers(fields, heads) if family.mla else _attention_layers(fields, family, heads)
+    if family.state is not None:
+        state = read_state(fields, family.state, plain, float32=family.float32_state)
+        plan = plan_layers(fields, family.hybrid, heads.layers)
+        kinds = [_mixed(kind, state, *part) for kind, part in zip(kinds, plan, strict=True)]
     groups: list[LayerGroup] = []
     order = []
     for kind in kinds:
@@ -82,6 +99,17 @@ def read_layers(fields: Fields, family: Family, heads: Heads) -> tuple[tuple[Lay
             groups.append(kind)
         order.append(groups.index(kind))
     return tuple(replace(group, layers=order.count(index)) for index, group in enumerate(groups)), tuple(order)
+
+
+def _mixed(attention: LayerGroup, state: RecurrentState, mixer: Mixer, after: FeedForward) -> LayerGroup:
+    """A layer of a hybrid: attention, state, both or neither."""
+    if mixer is Mixer.ATTENTION:
+        return replace(attention, feed_forward=after)
+    if mixer is Mixer.BOTH:
+        return replace(attention, state=state, feed_forward=after)
+    kind = LayerKind.RECURRENT if mixer is Mixer.STATE else LayerKind.NONE
+    kept = state if mixer is Mixer.STATE else None
+    return LayerGroup(kind=kind, layers=1, kv_heads=0, head_dim=0, v_head_dim=0, state=kept, feed_forward=after)
 
 
 def _mla_layers(fields: Fields, heads: Heads) -> list[LayerGroup]:
@@ -100,6 +128,8 @@ def _mla_layers(fields: Fields, heads: Heads) -> list[LayerGroup]:
 
 def _attention_layers(fields: Fields, family: Family, heads: Heads) -> list[LayerGroup]:
     full, local = _full_and_local(fields, family, heads)
+    if family.state is not None:
+        return [full] * heads.layers
     kinds = _kinds(fields, family, heads.layers)
     window = _window_tokens(fields, family)
     if window is None:

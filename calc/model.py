@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from calc.recurrent import RecurrentState
+
 
 class LayerKind(StrEnum):
     """How a layer keeps its history."""
@@ -15,6 +17,23 @@ class LayerKind(StrEnum):
     SLIDING = "sliding"
     CHUNKED = "chunked"
     MLA = "mla"
+    RECURRENT = "recurrent"
+    """No attention: a state of fixed size per sequence."""
+    SHARED = "shared"
+    """Attention over the cache of an earlier layer; keeps nothing of its own."""
+    NONE = "none"
+    """Neither attention nor state: MLP or experts only."""
+
+
+class FeedForward(StrEnum):
+    """What follows a layer's attention or state."""
+
+    USUAL = "usual"
+    """Whatever the family's rules say: a dense MLP or experts."""
+    ABSENT = "absent"
+    """Nothing: attention or Mamba alone (Nemotron-H)."""
+    DENSE = "dense"
+    EXPERTS = "experts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +52,9 @@ class LayerGroup:
     """Window or chunk length of SLIDING and CHUNKED layers."""
     sparse_index_bytes_per_token: int = 0
     """Per layer, for sparse-attention indexers (DeepSeek-V3.2)."""
+    state: RecurrentState | None = None
+    """Of RECURRENT layers, and of layers with attention and Mamba side by side (Falcon-H1)."""
+    feed_forward: FeedForward = FeedForward.USUAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +162,7 @@ class ModelSpec:
     weights_bytes_declared: int | None = None
     """Bytes of one replica when the user states them; overrides the estimate."""
     attention: str = "gqa"
-    """mha, gqa, mqa or mla: what the page calls it."""
+    """mha, gqa, mqa, mla or none (no attention at all): what the page calls it."""
     latent: LatentAttention | None = None
     """Of MLA models only."""
     config_json: str = ""

@@ -36,8 +36,8 @@ def read_model(
     fields = read_fields(config)
     family = family_of(fields)
     heads = read_heads(fields, family)
-    groups, order = read_layers(fields, family, heads)
     storage = read_storage(fields, weight_dtype, kv_dtype)
+    groups, order = read_layers(fields, family, heads, storage.plain)
     count = count_parameters(fields, family, heads, [groups[index] for index in order], storage)
     encoder = encoder_parameters(fields, heads.hidden)
     return ModelSpec(
@@ -98,6 +98,8 @@ def _latent(fields: Fields) -> LatentAttention:
 def _attention_name(family: Family, heads: Heads) -> str:
     if family.mla:
         return "mla"
+    if not heads.kv_heads:
+        return "none"
     if heads.kv_heads == heads.heads:
         return "mha"
     return "mqa" if heads.kv_heads == 1 else "gqa"
