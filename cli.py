@@ -54,6 +54,15 @@ def predict(source: BinaryIO) -> None:
 
 @main.command()
 @INPUT
+def launch(source: BinaryIO) -> None:
+    """The engine's start command for each estimate case."""
+    from data.questions import launch as answer
+
+    _answer_each(_cases(source), answer)
+
+
+@main.command()
+@INPUT
 def decide(source: BinaryIO) -> None:
     """Outcome, runner-up and first lever from evidence, a scenario, or both."""
     from data.questions import decide as answer

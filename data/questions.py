@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from calc.deployment import Deployment
 from calc.errors import InputError, PlimsollError, UnreadableFile
-from calc.messages import msg
+from calc.messages import Message, msg
 from data.answers import bench_answer, decision_answer, latency_answer, memory_answer
 from data.case import read_case, read_deployment
 from data.case_evidence import read_evidence
@@ -51,6 +52,26 @@ def predict(case: Any) -> dict[str, Any]:
 
     scenario, notes = read_case(case)
     return latency_answer(latency.predict(scenario), notes)
+
+
+def launch(case: Any) -> dict[str, Any]:
+    """The command that starts one replica of a case, the files it reads, and remarks."""
+    from data.checkpoint import launch_of
+
+    loaded = as_object(case, "a case").get("workload") is not None
+    deployment, notes = read_deployment(case) if not loaded else _deployment_of_load(case)
+    answer = launch_of(deployment)
+    return {
+        "command": answer.command,
+        "replicas": deployment.replicas,
+        "files": dict(answer.files),
+        "notes": [str(note) for note in (*notes, *answer.notes)],
+    }
+
+
+def _deployment_of_load(case: Any) -> tuple[Deployment, tuple[Message, ...]]:
+    scenario, notes = read_case(case)
+    return scenario.deployment, notes
 
 
 def decide(case: Any) -> dict[str, Any]:
