@@ -137,7 +137,7 @@ def _memory(scenario: Scenario, memory: MemoryReport) -> Named:
     yield "over_bytes", memory.over_bytes
     yield "fits", memory.fits
     yield "kv_pool_bytes", memory.kv_pool_bytes
-    yield "kv_demand_bytes", memory.kv_demand_bytes if memory.peak_is_known else None
+    yield "kv_demand_bytes", memory.kv_demand_bytes - memory.idle_kv_bytes if memory.peak_is_known else None
     yield "kv_request_bytes", memory.kv_per_request_bytes
     yield "kv_tokens", memory.kv_tokens
     yield "block_tokens", memory.block_size_tokens

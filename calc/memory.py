@@ -52,7 +52,7 @@ class MemoryReport:
     peak_concurrency: float
     """Requests in flight on one replica at the planned load; where not known, the most the engine would admit."""
     kv_demand_bytes: int
-    """Per GPU, at ``peak_concurrency`` requests (half the output written on average)."""
+    """Per GPU, at ``peak_concurrency`` requests (half the output written on average), idle sessions included."""
     weights_declared: bool
     context_bytes: int = 0
     """CUDA context outside the engine's budget; the margin is what is left beside it."""
@@ -62,6 +62,8 @@ class MemoryReport:
     """Most requests the scheduler runs at once on one replica."""
     peak_is_known: bool = True
     """False: ``peak_concurrency`` and ``kv_demand_bytes`` follow from the pool and say nothing about the load."""
+    idle_kv_bytes: int = 0
+    """The part of ``kv_demand_bytes`` that idle sessions hold; engines give it up first when room is short."""
     notes: tuple[Message, ...] = ()
 
     runtime_in_budget_bytes: int = 0
@@ -116,6 +118,9 @@ class _Load:
     concurrency: float | None
     """In flight on the whole deployment (closed loop) or as given for one replica."""
     per_replica: bool
+    idle_per_active: float = 0.0
+    idle_tokens: float = 0.0
+    """Held by each idle session."""
 
     @classmethod
     def of(cls, workload: Workload | None, settings: Settings, peak: float | None) -> _Load:
@@ -130,6 +135,8 @@ class _Load:
             held_tokens=min(limit, prompt + output / 2),
             concurrency=users if closed else peak,
             per_replica=not closed,
+            idle_per_active=workload.idle_per_active,
+            idle_tokens=min(limit, workload.idle_context_tokens or prompt + output),
         )
 
 
@@ -143,6 +150,8 @@ def _report(
     half = band_half_bytes(deployment, stage)
     over = -stage.room_bytes if stage.room_bytes < 0 else pool.short_bytes
     concurrency, notes = _peak(deployment, settings, pool, load)
+    on_rank = concurrency / deployment.dp
+    idle = round(_per_gpu(deployment, settings, load.idle_tokens) * on_rank * load.idle_per_active)
     return MemoryReport(
         total_bytes=deployment.gpu.memory_bytes,
         budget_bytes=max(0, stage.budget_bytes),
@@ -165,14 +174,27 @@ def _report(
         max_model_len_tokens=settings.max_model_len_tokens,
         kv_per_request_bytes=math.ceil(_per_gpu(deployment, settings, load.request_tokens)),
         peak_concurrency=concurrency,
-        kv_demand_bytes=round(_per_gpu(deployment, settings, load.held_tokens) * concurrency / deployment.dp),
+        kv_demand_bytes=round(_per_gpu(deployment, settings, load.held_tokens) * on_rank) + idle,
+        idle_kv_bytes=idle,
         weights_declared=model.weights_bytes_declared is not None,
         context_bytes=runtime.context_bytes,
         num_groups=num_groups,
         num_seqs_limit=settings.max_num_seqs * deployment.dp,
         peak_is_known=load.concurrency is not None,
         runtime_in_budget_bytes=covered,
-        notes=notes + _notes(deployment, settings),
+        notes=notes + _idle_notes(idle) + _notes(deployment, settings),
+    )
+
+
+def _idle_notes(idle_bytes: int) -> tuple[Message, ...]:
+    if not idle_bytes:
+        return ()
+    return (
+        msg(
+            "{size:gib} of the KV demand on each GPU is held for idle sessions. Engines evict that when room is short: "
+            "the decision's evidence leaves it out.",
+            size=idle_bytes,
+        ),
     )
 
 

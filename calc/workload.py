@@ -26,6 +26,8 @@ Z95 = 1.6448536269514722
 """95 % quantile of the standard normal distribution."""
 MAX_TOKENS = 20_000_000
 """Longest prompt or output accepted; far beyond any context window on sale."""
+MAX_IDLE_SHARE = 0.99
+"""Of sessions: a hundred open ones for each that is being answered."""
 MAX_CONCURRENCY = 100_000
 """Most concurrent requests accepted; ten times the largest published closed-loop run."""
 MAX_RATE_PER_S = 100_000.0
@@ -266,8 +268,13 @@ class Workload:
     business_type: str = "custom"
     http: bool = True
     """True: latency as a client sees it over HTTP; False: inside the engine."""
+    idle_share: float = 0.0
+    """Share of open sessions whose user pauses while their context is to stay cached (0-1); it is part of KV demand."""
+    idle_context_tokens: float | None = None
+    """What such a session holds; None = a finished request, prompt and output."""
 
     def __post_init__(self) -> None:
+        self._check_idle()
         if not 0.0 <= self.prefix_hit_share <= 1.0:
             raise InputError(
                 msg(
@@ -279,6 +286,24 @@ class Workload:
             raise InputError(
                 msg("number of requests must be between 1 and 10,000,000, got {value}.", value=self.num_requests)
             )
+
+    def _check_idle(self) -> None:
+        if not 0.0 <= self.idle_share <= MAX_IDLE_SHARE:
+            raise InputError(
+                msg(
+                    "idle share must be between 0 and {limit:g}, got {value}: 0.6 means six sessions in ten wait for "
+                    "their user.",
+                    limit=MAX_IDLE_SHARE,
+                    value=self.idle_share,
+                )
+            )
+        if self.idle_context_tokens is not None:
+            _positive_tokens(self.idle_context_tokens, msg("idle context"))
+
+    @property
+    def idle_per_active(self) -> float:
+        """Idle sessions for each request in flight."""
+        return self.idle_share / (1 - self.idle_share)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,6 +52,7 @@ def read_workload(fields: Fields, http: bool | None = None) -> Workload:
     """The load; ``http`` is the case's own top-level field and wins over the workload's."""
     inner_http = fields.flag("http")
     measured_at = http if http is not None else inner_http
+    idle = fields.child("idle_sessions")
     return Workload(
         prompt_tokens=_read_lengths(fields.needed_child("prompt_tokens")),
         output_tokens=_read_lengths(fields.needed_child("output_tokens")),
@@ -60,6 +61,8 @@ def read_workload(fields: Fields, http: bool | None = None) -> Workload:
         num_requests=fields.whole("num_requests"),
         business_type=fields.text("business_type") or "custom",
         http=True if measured_at is None else measured_at,
+        idle_share=(idle.number("share") or 0.0) if idle else 0.0,
+        idle_context_tokens=idle.number("context_tokens") if idle else None,
     )
 
 
@@ -107,7 +110,14 @@ def write_workload(workload: Workload) -> dict[str, Any]:
         written["num_requests"] = workload.num_requests
     if workload.business_type != "custom":
         written["business_type"] = workload.business_type
+    if workload.idle_share or workload.idle_context_tokens is not None:
+        written["idle_sessions"] = _write_idle(workload)
     return written
+
+
+def _write_idle(workload: Workload) -> dict[str, float]:
+    held = workload.idle_context_tokens
+    return {"share": workload.idle_share} | ({} if held is None else {"context_tokens": held})
 
 
 def _write_lengths(lengths: LengthDistribution) -> dict[str, Any]:
