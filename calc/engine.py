@@ -7,8 +7,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from calc.dtypes import KV_BYTES, is_auto, kv_code
+from calc.fraction import default_fraction
 from calc.hardware import Gpu
-from calc.units import GIB, MIB
+from calc.runtime_constants import RuntimeConstants
+from calc.units import GIB
 
 if TYPE_CHECKING:
     from calc.deployment import Deployment
@@ -20,15 +22,6 @@ LARGE_MEMORY_BYTES = 70 * GIB
 """From here on vLLM takes its large batch defaults, A100 excepted (``engine/arg_utils.py``)."""
 FALLBACK_BATCH = (2048, 256)
 """vLLM's values below 70 GiB, for rows that list no class of their own."""
-RESERVE_BASE_BYTES = 512 * MIB
-"""What newer SGLang keeps free: a base, per chunk token, per rank, and a floor on large GPUs (``memory_hook.py``)."""
-RESERVE_PER_TOKEN_BYTES = 3 * MIB // 2
-RESERVE_MIN_TOKENS = 2048
-RESERVE_PER_RANK_BYTES = GIB // 8
-RESERVE_LARGE_GPU_BYTES = 60 * GIB
-RESERVE_LARGE_BYTES = 10 * GIB
-MIN_FRACTION = 0.1
-"""Below this a GPU is too small for the engine's own reserve."""
 
 
 class FractionOf(StrEnum):
@@ -58,6 +51,27 @@ class BatchClass:
     """0 = the model's maximum length (engines without chunked prefill)."""
     seqs: int
     not_a100: bool = False
+    names: tuple[str, ...] = ()
+    """If given, only GPUs whose name holds one of these (vLLM 0.8 asked for the name, not the memory)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reserve:
+    """What an engine keeps free on GPUs from a memory size on, to derive its default fraction from (SGLang)."""
+
+    min_memory_bytes: int
+    base_bytes: int
+    per_rank_bytes: int
+    """For each GPU of TP × PP."""
+    per_token_bytes: int = 0
+    """For each token of a prefill chunk, of 2048 at least."""
+    decode_graph_seqs: int = 0
+    """Largest captured batch below TP 4; 2 MiB are kept for each sequence."""
+    decode_graph_seqs_tp4: int = 0
+    """The same from TP 4 on."""
+    prefill_graphs: bool = False
+    """Prefill graphs are kept room for: 8 MiB for each captured size, 1.5 GiB in all with MLA."""
+    floor_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +96,12 @@ class Engine:
     """Chunked prefill switches itself on for models longer than this, though it is off by default (vLLM before 0.8)."""
     hybrid_kv: bool = True
     """Local-attention layers keep only their window; False = every layer keeps every token."""
-    fraction_from_memory: bool = False
-    """The default fraction is derived from the GPU's memory (SGLang 0.5); ``memory_fraction`` then is not used."""
+    fraction_by_ranks: tuple[tuple[int, float], ...] = ()
+    """(from TP, default fraction), most ranks first; empty = ``memory_fraction`` for every TP (SGLang 0.4)."""
+    reserves: tuple[Reserve, ...] = ()
+    """If given, the default fraction is 1 − reserve ÷ memory of the GPU's class, largest memory first."""
+    runtime: RuntimeConstants
+    """What a start takes beside weights and pool."""
     batch_classes: tuple[BatchClass, ...] = ()
     """Largest memory first; the last one has no minimum."""
 
@@ -122,9 +140,15 @@ def batch_defaults(engine: Engine, gpu: Gpu) -> tuple[int, int]:
     A100 keeps vLLM's small class although its memory is large (pull request 17885).
     """
     for row in engine.batch_classes:
-        if gpu.memory_bytes >= row.min_memory_bytes and not (row.not_a100 and _is_named(gpu, "a100")):
+        if _is_in_class(row, gpu):
             return row.batched_tokens, row.seqs
     return FALLBACK_BATCH
+
+
+def _is_in_class(row: BatchClass, gpu: Gpu) -> bool:
+    if row.not_a100 and _is_named(gpu, "a100"):
+        return False
+    return gpu.memory_bytes >= row.min_memory_bytes and (not row.names or _is_named(gpu, *row.names))
 
 
 def resolve(deployment: Deployment) -> Settings:
@@ -160,22 +184,6 @@ def _batch(deployment: Deployment, length: int, chunked: bool) -> tuple[int, int
     batched = max(batched, FALLBACK_BATCH[0])
     batched = deployment.max_num_batched_tokens or batched
     return batched, deployment.max_num_seqs or min(seqs, batched)
-
-
-def default_fraction(deployment: Deployment, chunk_tokens: int) -> float:
-    """The engine's memory fraction; newer SGLang derives it from the GPU's memory.
-
-    Reserve = 512 MiB + 1.5 MiB · max(chunk, 2048) + TP · PP / 8 GiB, at least 10 GiB on GPUs above 60 GiB;
-    fraction = 1 − reserve / memory (SGLang 0.5 ``memory_hook.py``).
-    """
-    engine, total = deployment.engine, deployment.gpu.memory_bytes
-    if not engine.fraction_from_memory:
-        return engine.memory_fraction
-    reserve = RESERVE_BASE_BYTES + RESERVE_PER_TOKEN_BYTES * max(chunk_tokens, RESERVE_MIN_TOKENS)
-    reserve += RESERVE_PER_RANK_BYTES * deployment.tp * deployment.pp
-    if total > RESERVE_LARGE_GPU_BYTES:
-        reserve = max(reserve, RESERVE_LARGE_BYTES)
-    return max(MIN_FRACTION, 1 - reserve / total)
 
 
 def _given(asked: bool | None, default: bool) -> bool:

@@ -16,6 +16,7 @@ from calc.model import LayerGroup, LayerKind, ModelSpec, WeightStorage
 from calc.scenario import Scenario
 from calc.units import GIB, KIB
 from calc.workload import LogNormal, OpenLoop, Prices, Slo, Workload
+from data import catalogue
 from data.records import BenchmarkRun, LatencyStats
 from ui.sheet import Filing, Review, build_review
 
@@ -53,6 +54,7 @@ ENGINE = Engine(
     prefix_caching=True,
     chunked_prefill=True,
     async_scheduling=True,
+    runtime=catalogue.runtimes()["vllm-pivot"],
     source="hand-made",
     checked_on="2026-11-30",
 )

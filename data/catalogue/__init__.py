@@ -2,6 +2,18 @@
 
 from data.catalogue.doubts import doubts
 from data.catalogue.presets import Preset, presets
-from data.catalogue.tables import ModelEntry, engine, engines, gpu, gpus, model, models
+from data.catalogue.tables import ModelEntry, engine, engines, gpu, gpus, model, models, runtimes
 
-__all__ = ["ModelEntry", "Preset", "doubts", "engine", "engines", "gpu", "gpus", "model", "models", "presets"]
+__all__ = [
+    "ModelEntry",
+    "Preset",
+    "doubts",
+    "engine",
+    "engines",
+    "gpu",
+    "gpus",
+    "model",
+    "models",
+    "presets",
+    "runtimes",
+]

@@ -13,12 +13,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from calc.engine import BatchClass, Engine, FractionOf, TokensMeaning
+from calc.engine import BatchClass, Engine, FractionOf, Reserve, TokensMeaning
 from calc.errors import UnknownName
 from calc.hardware import Gpu
 from calc.messages import Message, msg
 from calc.model import ModelSpec
-from calc.units import GB, GIB, TERA
+from calc.runtime_constants import RuntimeConstants
+from calc.units import GB, GIB, MIB, TERA
 
 FOLDER = Path(__file__).parent
 CLOSE_NAMES = 3
@@ -120,6 +121,13 @@ def _number(text: str, unit: float) -> float | None:
 
 
 @functools.cache
+def runtimes() -> Mapping[str, RuntimeConstants]:
+    """What starts take beside weights and pool, by generation of an engine."""
+    table = tomllib.loads((FOLDER / "runtime.toml").read_text(encoding="utf-8"))
+    return MappingProxyType({row["id"]: RuntimeConstants(**_in_bytes(row)) for row in table["runtime"]})
+
+
+@functools.cache
 def engines() -> tuple[Engine, ...]:
     """Engine versions whose defaults changed, oldest first within an engine."""
     table = tomllib.loads((FOLDER / "engines.toml").read_text(encoding="utf-8"))
@@ -127,19 +135,41 @@ def engines() -> tuple[Engine, ...]:
 
 
 def _engine(row: Mapping[str, Any]) -> Engine:
-    values = dict(row)
-    classes = [
-        BatchClass(min_memory_bytes=gib * GIB, batched_tokens=tokens, seqs=seqs, not_a100=not_a100)
-        for gib, tokens, seqs, not_a100 in values.pop("batch_classes")
-    ]
-    return Engine(
-        **{
-            **values,
-            "fraction_of": FractionOf(values["fraction_of"]),
-            "tokens_meaning": TokensMeaning(values["tokens_meaning"]),
-            "batch_classes": tuple(classes),
-        }
+    read = {
+        "fraction_of": FractionOf(row["fraction_of"]),
+        "tokens_meaning": TokensMeaning(row["tokens_meaning"]),
+        "batch_classes": tuple(_batch_class(*values) for values in row["batch_classes"]),
+        "fraction_by_ranks": tuple((ranks, share) for ranks, share in row.get("fraction_by_ranks", ())),
+        "reserves": tuple(_reserve(values) for values in row.get("reserves", ())),
+        "runtime": runtimes()[row["runtime"]],
+    }
+    return Engine(**{**row, **read})
+
+
+def _batch_class(from_gib: float, tokens: int, seqs: int, not_a100: bool, names: Iterable[str] = ()) -> BatchClass:
+    return BatchClass(
+        min_memory_bytes=round(from_gib * GIB),
+        batched_tokens=tokens,
+        seqs=seqs,
+        not_a100=not_a100,
+        names=tuple(names),
     )
+
+
+def _reserve(row: Mapping[str, Any]) -> Reserve:
+    values = dict(row)
+    return Reserve(min_memory_bytes=round(values.pop("from_gib") * GIB), **_in_bytes(values))
+
+
+def _in_bytes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with every size in bytes, under the name that says so."""
+    units = {"_gib": GIB, "_mib": MIB}
+    return {
+        (key[:-4] + "_bytes" if key[-4:] in units else key): (
+            round(value * units[key[-4:]]) if key[-4:] in units else value
+        )
+        for key, value in row.items()
+    }
 
 
 def engine(
