@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from calc.messages import Message
 from calc.recurrent import RecurrentState
 
 
@@ -25,6 +26,10 @@ class LayerKind(StrEnum):
     """Neither attention nor state: MLP or experts only."""
 
 
+ATTENTION = (LayerKind.FULL, LayerKind.SLIDING, LayerKind.CHUNKED, LayerKind.MLA)
+"""Layers that attend and keep a cache of their own."""
+
+
 class FeedForward(StrEnum):
     """What follows a layer's attention or state."""
 
@@ -34,6 +39,20 @@ class FeedForward(StrEnum):
     """Nothing: attention or Mamba alone (Nemotron-H)."""
     DENSE = "dense"
     EXPERTS = "experts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideCache:
+    """One of several caches of a layer (DeepSeek-V4): compressed keys, a window, the compressor's running state."""
+
+    bytes_per_record: int
+    tokens_per_record: int = 1
+    """Tokens compressed into one record."""
+    window_tokens: int | None = None
+    block_tokens: int | None = None
+    """``None`` = the engine's block."""
+    align_bytes: int = 1
+    """A block is padded to a multiple of this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +74,8 @@ class LayerGroup:
     state: RecurrentState | None = None
     """Of RECURRENT layers, and of layers with attention and Mamba side by side (Falcon-H1)."""
     feed_forward: FeedForward = FeedForward.USUAL
+    caches: tuple[SideCache, ...] = ()
+    """Of layers that keep several caches, in place of the one the widths above describe."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +139,11 @@ class LayerWeights:
     expert_plain: int = 0
     active: int = 0
     """Parameters one token touches in this layer."""
+    split_extra_bytes: float = 0.0
+    """Beyond counts × storage widths: matrices of a mixed-precision checkpoint in another format, and copies."""
+    kv_extra_bytes: float = 0.0
+    replicated_extra_bytes: float = 0.0
+    expert_extra_bytes: float = 0.0
 
     @property
     def quantised(self) -> int:
@@ -177,22 +203,35 @@ class ModelSpec:
     """True when the checkpoint holds more than the language model."""
     encoder_parameters: int = 0
     """Of a vision encoder and its projector, counted in ``parameters``, kept unquantised."""
+    first_stage_parameters: int = 0
+    """Beside the embedding, divided over TP: per-layer embeddings (Gemma 3n, 4) and their projections."""
+    extra_parameters: int = 0
+    """Final norm, head bias and learned positions: held in full by every rank of the last stage."""
+    draft_parameters: int = 0
+    """In the checkpoint beyond ``parameters``: layers of multi-token prediction, loaded only for speculation."""
+    draft_layer: LayerWeights | None = None
+    """One such layer; ``None`` = like the last layer."""
+    weight_doubt_bytes: int = 0
+    """How much more the loaded model may weigh than the config tells, say an encoder it leaves out."""
+    weight_notes: tuple[Message, ...] = ()
+    """What about the weights had to be assumed."""
 
     def with_draft_layers(self, count: int) -> ModelSpec:
-        """The model with ``count`` draft layers (multi-token prediction), each like its last layer.
+        """The model with ``count`` draft layers (multi-token prediction), each like its last attention layer.
 
         DeepSeek-V3 with one: 62 layers that keep a cache in place of 61.
         """
         if count == 0:
             return self
-        last = self.layer_order[-1]
+        attending = [index for index in self.layer_order if self.groups[index].kind in ATTENTION]
+        last = attending[-1] if attending else self.layer_order[-1]
         groups = list(self.groups)
         groups[last] = replace(groups[last], layers=groups[last].layers + count)
         return replace(
             self,
             groups=tuple(groups),
             layer_order=self.layer_order + (last,) * count,
-            layer_weights=self.layer_weights + self.layer_weights[-1:] * count,
+            layer_weights=self.layer_weights + (self.draft_layer or self.layer_weights[-1],) * count,
         )
 
     @classmethod
