@@ -57,13 +57,20 @@ NEEDED = ("gpus", "tp", "pp", "dp", "hit")
 """Keys that may not be empty."""
 
 
-def to_case(values: Mapping[str, Any], own_models: Mapping[str, Any] | None = None) -> Case:
-    """The case these widget values describe. ``own_models``: ids of stored models → their case form."""
+def to_case(
+    values: Mapping[str, Any],
+    own: Mapping[str, Any] | None = None,
+    price_facts: Mapping[str, str] | None = None,
+) -> Case:
+    """The case these widget values describe.
+
+    ``own``: ids of stored models and GPUs → their case form; ``price_facts``: where the price is from.
+    """
     _check_filled(values)
     case = {target: values[key] for key, target in PLAIN.items() if values.get(key) not in (None, "", NEWEST)}
-    case["model"] = (own_models or {}).get(values["model"], values["model"])
+    case["model"] = (own or {}).get(values["model"], values["model"])
     case.setdefault("max_model_len", MODEL_LENGTH)
-    case["gpu"] = _gpu(values)
+    case["gpu"] = (own or {}).get(values["gpu"]) or _gpu(values)
     case["replicas"] = _replicas(values)
     if (switch := SWITCH.get(values["prefix_caching"])) is not None:
         case["enable_prefix_caching"] = switch
@@ -72,7 +79,7 @@ def to_case(values: Mapping[str, Any], own_models: Mapping[str, Any] | None = No
     if slo:
         case["slo"] = {**slo, "percentile": values["percentile"]}
     if values.get("price") is not None:
-        case["prices"] = {"gpu_hour": values["price"], "currency": values["currency"]}
+        case["prices"] = {"gpu_hour": values["price"], "currency": values["currency"], **(price_facts or {})}
     return case
 
 
@@ -170,14 +177,14 @@ def _number(piece: str) -> float:
         ) from error
 
 
-def to_values(case: Mapping[str, Any], model_id: str | None = None) -> Values:
-    """Widget values that :func:`to_case` turns back into ``case``; ``model_id`` stands for an own config.json."""
+def to_values(case: Mapping[str, Any], model_id: str | None = None, gpu_id: str | None = None) -> Values:
+    """Widget values that :func:`to_case` turns back into ``case``; the ids stand for a stored model and GPU."""
     values: Values = dict(EMPTY)
     values |= {key: case[target] for key, target in PLAIN.items() if case.get(target) is not None}
     values["model"] = model_id or case["model"]
     if values["max_len"] == MODEL_LENGTH:
         values["max_len"] = None
-    values |= _gpu_values(case["gpu"])
+    values |= {"gpu": gpu_id} if gpu_id else _gpu_values(case["gpu"])
     values["gpus"] = values["tp"] * values["pp"] * values["dp"] * case.get("replicas", 1)
     values["prefix_caching"] = {None: "auto", True: "on", False: "off"}[case.get("enable_prefix_caching")]
     values |= _workload_values(case.get("workload", {}))
@@ -194,12 +201,15 @@ def filled_in(case: Mapping[str, Any], scenario: Scenario) -> Case:
     return full if case.get("engine_version") else {key: full[key] for key in full if key != "engine_version"}
 
 
+def is_typed(gpu: Mapping[str, Any]) -> bool:
+    """Whether the widgets of the screen's own figures hold the whole of a GPU written out in a case."""
+    return gpu.get("name") == "own" and set(gpu) <= {*OWN_GPU.values(), "name"}
+
+
 def not_on_screen(case: Mapping[str, Any]) -> list[str]:
-    """Settings of a case in full that no widget holds."""
+    """Settings of a case in full that no widget holds. A GPU written out is stored, so nothing of it is lost."""
     shown = {*PLAIN.values(), "model", "gpu", "replicas", "enable_prefix_caching", "workload", "slo", "prices", "http"}
-    gpu = case["gpu"] if isinstance(case["gpu"], Mapping) else {}
     lost = [key for key in case if key not in shown]
-    lost += [f"gpu.{key}" for key in gpu if key not in {*OWN_GPU.values(), "id", "name", "source"}]
     lost += ["workload.num_requests"] if "num_requests" in case["workload"] else []
     return lost + ([] if case["http"] else ["http"])
 
@@ -261,8 +271,14 @@ def _length_values(lengths: Mapping[str, Any], what: str) -> Values:
 
 
 def to_link(values: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, str]:
-    """Query parameters for every value that differs from the worked example; codes and plain numbers, no language."""
-    return {key: _written(value) for key, value in values.items() if value != example.get(key)}
+    """Query parameters for every value that differs from the worked example; codes and plain numbers, no language.
+
+    A price is that of one GPU: a link that names another GPU names the price too.
+    """
+    changed = {key for key, value in values.items() if value != example.get(key)}
+    if "gpu" in changed:
+        changed |= {"price", "currency"} & set(values)
+    return {key: _written(values[key]) for key in values if key in changed}
 
 
 def _written(value: Any) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
 
-from calc.errors import PlimsollError, UnreadableFile
-from calc.messages import msg
-from calc.model import ModelSpec
+from calc.errors import PlimsollError
 from data import catalogue
-from data.case_fields import Fields, is_writable, plain_json
 from data.case_workload import write_slo, write_workload
-from ui import fields, resources, state, text
+from data.own_model import read_model
+from ui import fields, parts, pricing, state, text
 from ui import format as show
 from ui.glossary import CHOICES, FIELDS
 from ui.text import t
@@ -24,7 +21,6 @@ KV_DTYPES = ("auto", "bf16", "fp8", "nvfp4")
 WEIGHT_DTYPES = ("auto", "bf16", "fp8", "int8", "int4", "nvfp4")
 KINDS = ("lognormal", "fixed", "uniform", "empirical")
 ARRIVALS = ("poisson", "constant", "gamma", "per-minute", "closed")
-CURRENCIES = ("USD", "EUR", "CNY", "GBP", "JPY", "INR")
 FILLED_BY_PRESET = (
     "prompt_",
     "output_",
@@ -38,8 +34,6 @@ FILLED_BY_PRESET = (
     "perc",
 )
 """Beginnings of the keys a business type fills in."""
-MAX_CONFIG_BYTES = 2_000_000
-"""A Hub config.json is a few kilobytes."""
 
 
 def sidebar(page: str) -> None:
@@ -89,14 +83,14 @@ def choice(key: str, options: Sequence[Any], **options_of_widget: Any) -> Any:
     )  # fmt: skip
 
 
-def number(key: str) -> Any:
+def number(key: str, **options_of_widget: Any) -> Any:
     """A number box, whole or not as the field is; empty where the field may be left to its default."""
     field = FIELDS[key]
     kind = int if key in fields.WHOLE else float
     low, high, step = (None if bound is None else kind(bound) for bound in (field.low, field.high, field.step))
     return st.number_input(
         _label(key), low, high, None, step, key=key, help=t(field.help), persist_state="session",
-        format="%d" if kind is int else "%g",
+        format="%d" if kind is int else "%g", **options_of_widget,
     )  # fmt: skip
 
 
@@ -118,7 +112,7 @@ def _language() -> None:
 
 
 def _model() -> None:
-    own = {state.OWN_PREFIX + row.entry_id: row.name for row in resources.own_models()}
+    own = state.own_options("own_model", state.get("model"))
     options = [*own, *sorted(catalogue.models(), key=str.lower)]
     choice("model", options, format_func=lambda code: own.get(code, str(code)))
     popover = st.popover(
@@ -145,36 +139,22 @@ def _own_model_form() -> None:
 
 def _add_own_model() -> None:
     state.put(own_model_problem=None)
+    upload = state.get("own_model_file")
+    content = upload.getvalue() if upload is not None else str(state.get("own_model_text", "")).encode(errors="replace")
     try:
-        name, config = _own_model_input()
-        ModelSpec.from_config(config, name)
-        state.add_own_model(name, config)
+        pasted = read_model(content, name=str(state.get("own_model_name") or ""))
+        pasted.spec()
+        state.add_own_model(pasted.name, pasted.entry)
     except PlimsollError as error:
         state.put(own_model_problem=error.message)
 
 
-def _own_model_input() -> tuple[str, dict[str, Any]]:
-    upload = state.get("own_model_file")
-    content = upload.getvalue() if upload is not None else str(state.get("own_model_text", "")).encode()
-    if len(content) > MAX_CONFIG_BYTES:
-        raise UnreadableFile(
-            msg("expected a config.json of a few kilobytes, got more than 2 MB: upload the right file.")
-        )
-    try:
-        config = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableFile(
-            msg("expected the JSON of a config.json, got text that is not JSON: paste the whole file.")
-        ) from error
-    if not isinstance(config, dict) or not is_writable(json.dumps(config, ensure_ascii=False)):
-        raise UnreadableFile(msg("expected one JSON object with the model's fields: paste the whole config.json."))
-    name = str(state.get("own_model_name") or config.get("_name_or_path") or config.get("model_type") or "own model")
-    return Fields({"name": name}, "model").needed_text("name"), plain_json(config)
-
-
 def _gpus() -> None:
-    names = {code: gpu.name for code, gpu in catalogue.gpus().items()}
-    chosen = choice("gpu", [*names, "own"], format_func=lambda code: names.get(code, word(code)))
+    own = state.own_options("own_gpu", state.get("gpu"))
+    names = own | {code: gpu.name for code, gpu in catalogue.gpus().items()}
+    chosen = choice(
+        "gpu", [*names, "own"], format_func=lambda code: names.get(code, word(code)), on_change=state.fill_price
+    )
     if chosen == "own":
         number("own_memory")
         for key in ("own_bandwidth", "own_bf16", "own_fp8", "own_link"):
@@ -257,5 +237,6 @@ def _engine() -> None:
 
 def _prices() -> None:
     line("name")
-    number("price")
-    choice("currency", CURRENCIES)
+    number("price", on_change=state.price_typed)
+    choice("currency", pricing.CURRENCIES, on_change=state.price_typed)
+    st.caption(parts.escape(pricing.origin(state.current_prices(), state.today())))

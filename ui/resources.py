@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 
 from calc.decide import scenario_decision
 from calc.decision import Decision
 from calc.errors import InputError
+from calc.hardware import Gpu
 from calc.latency import LatencyReport, LoadSweep, predict, sweep
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message
@@ -21,27 +22,79 @@ from calc.scenario import Scenario
 from calc.step_view import StepView, step_view
 from data import catalogue
 from data.case import example_case, read_case
-from data.store import OwnEntry, Store, default_path
+from data.own_hardware import gpu_of
+from data.store import Action, OwnEntry, Store, default_path
+from data.store_own import newest_of_each
 from probe.driver import driver_report
 from probe.nvml import NvmlReport
 from ui.measuring import Desk
 
 KEPT = 128
 """Answers kept for scenarios seen before (one is a few kilobytes)."""
+Changed = TypeVar("Changed")
 SAMPLES = Path(__file__).resolve().parent.parent / "data" / "samples"
 
 
 @st.cache_resource(show_spinner=False)
+def own_versions(kind: str) -> tuple[OwnEntry, ...]:
+    """Every version of the team's own rows of a kind, newest first; read once, and again after each change."""
+    return store().own_versions(kind)
+
+
 def own_models() -> tuple[OwnEntry, ...]:
-    """Models the team added; read once, and again after each addition."""
-    return store().own_models()
+    """Models the team added."""
+    return newest_of_each(own_versions("own_model"))
 
 
-def add_own_model(name: str, entry: Mapping[str, Any], *, source: str) -> OwnEntry:
+def own_gpus() -> tuple[OwnEntry, ...]:
+    """GPUs the team added."""
+    return newest_of_each(own_versions("own_gpu"))
+
+
+def own_prices() -> tuple[OwnEntry, ...]:
+    """Prices the team added, history included."""
+    return own_versions("own_price")
+
+
+def add_own_model(name: str, entry: Mapping[str, Any], *, source: str, checked_on: str = "") -> OwnEntry:
     """Add a model of the team's own."""
-    added = store().add_model(name, entry, source=source)
-    own_models.clear()
-    return added
+    return _fresh(store().add_model(name, entry, source=source, checked_on=checked_on))
+
+
+def add_own_gpu(name: str, entry: Mapping[str, Any], *, source: str, checked_on: str = "") -> OwnEntry:
+    """Add a GPU of the team's own."""
+    return _fresh(store().add_gpu(name, entry, source=source, checked_on=checked_on))
+
+
+def add_price(gpu: str, entry: Mapping[str, Any], *, source: str, checked_on: str) -> OwnEntry:
+    """Add what an hour of a GPU costs."""
+    return _fresh(store().add_price(gpu, entry, source=source, checked_on=checked_on))
+
+
+def remove_own(kind: str, name: str) -> tuple[Action, ...]:
+    """Hide every version of an own model or GPU."""
+    return _fresh(store().remove_own(kind, name))
+
+
+def remove_price(entry_id: str) -> tuple[Action, ...]:
+    """Hide one price; the others of its GPU stay."""
+    return _fresh((store().delete("own_price", entry_id),))
+
+
+def bring_back(hidden: tuple[Action, ...]) -> None:
+    """Undo a removal."""
+    _fresh(store().undo_all(hidden))
+
+
+def _fresh(result: Changed) -> Changed:
+    """Every session sees the change in its next run."""
+    own_versions.clear()
+    return result
+
+
+def candidate_gpus() -> tuple[Gpu, ...]:
+    """GPUs that a search or a lever may propose: the shipped ones and the team's own."""
+    return (*catalogue.gpus().values(), *(gpu_of(row) for row in own_gpus()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,13 +202,13 @@ def load_sweep(asked: Asked, *, points: int = 5, requests: int = 1000) -> LoadSw
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _decision(key: str) -> Decision:
-    return scenario_decision(_ask(key).scenario, tuple(catalogue.gpus().values()))
+def _decision(key: str, own_gpu_ids: tuple[str, ...]) -> Decision:  # noqa: ARG001 - part of the question's key
+    return scenario_decision(_ask(key).scenario, candidate_gpus())
 
 
 def decision(asked: Asked) -> Decision:
     """Findings, what-ifs and the answer for the asked scenario."""
-    return _decision(asked.key)
+    return _decision(asked.key, tuple(row.entry_id for row in own_gpus()))
 
 
 @st.cache_resource(show_spinner=False)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from functools import wraps
 from typing import Any
 
 import streamlit as st
 
-from calc.errors import PlimsollError
+from calc.errors import PlimsollError, StoreError
 from calc.messages import Message, msg
-from data.case import read_case, write_case
-from ui import fields, resources, text
+from calc.workload import Prices
+from data.case import read_case, read_gpu, write_case
+from data.case_fields import Fields
+from data.own_hardware import OWN_PRICE, gpu_case, gpu_of, price_of, prices_of
+from data.store import OwnEntry
+from ui import fields, pricing, resources, text
 from ui.resources import Asked
 from ui.text import t
 
@@ -19,7 +24,8 @@ LANGUAGE_KEY = "lang"
 PASTED = "given by a user"
 SEEDED, PROBLEMS = "_seeded", "_link_problems"
 OWN_PREFIX = "own:"
-"""Ids of models that the team added begin with this."""
+"""Ids of models and GPUs that the team added begin with this."""
+PRICE_TYPED, LOADED_PRICE = "_price_typed", "_price_loaded"
 
 
 def use_language() -> str:
@@ -40,7 +46,7 @@ def begin() -> None:
     if SEEDED in st.session_state:
         return
     linked, problems = fields.from_link(st.query_params.to_dict())
-    for key, value in (defaults() | linked).items():
+    for key, value in (defaults() | linked | _first_price(linked)).items():
         st.session_state.setdefault(key, value)
     st.session_state.setdefault(LANGUAGE_KEY, language)
     st.session_state[SEEDED], st.session_state[PROBLEMS] = True, tuple(problems)
@@ -118,7 +124,7 @@ def values() -> fields.Values:
 def current() -> Asked:
     """What the user asks now."""
     now = values()
-    return resources.ask(fields.to_case(now, _own_model_cases(now["model"])))
+    return resources.ask(fields.to_case(now, _own_cases(now), price_facts()))
 
 
 def is_example() -> bool:
@@ -134,7 +140,8 @@ def load(case: Mapping[str, Any]) -> None:
     """
     scenario, _ = read_case(case)
     full = fields.filled_in(case, scenario)
-    put(**fields.to_values(full, _own_model_id(full["model"])))
+    put(**fields.to_values(full, _own_model_id(full["model"]), _own_gpu_id(full["gpu"])))
+    put(**{LOADED_PRICE: scenario.prices, PRICE_TYPED: scenario.prices.source == ""})
     if lost := fields.not_on_screen(full):
         _tell(msg("The screen has no field for {names}: left out.", names=", ".join(lost)))
 
@@ -160,15 +167,31 @@ def canonical(asked: Asked) -> dict[str, Any]:
     return write_case(asked.scenario)
 
 
-def add_own_model(name: str, config: Mapping[str, Any]) -> None:
-    """Store a config.json model and make it the scenario's model. Call it from a callback."""
-    st.session_state["model"] = _own_model_id({"name": name, "config": dict(config)})
+def add_own_model(name: str, entry: Mapping[str, Any], *, source: str = PASTED, checked_on: str = "") -> OwnEntry:
+    """Store a model and make it the scenario's model. Call it from a callback."""
+    own = resources.add_own_model(name, entry, source=source, checked_on=checked_on or today().isoformat())
+    put(model=OWN_PREFIX + own.entry_id)
+    return own
 
 
-def _own_model_cases(model: Any) -> Mapping[str, Any]:
-    if not str(model).startswith(OWN_PREFIX):
-        return {}
-    return {OWN_PREFIX + own.entry_id: {"name": own.name, **own.entry} for own in resources.own_models()}
+def own_options(kind: str, chosen: Any) -> dict[str, str]:
+    """Codes and names of the team's own rows of a kind, an older version only while it is chosen."""
+    rows = resources.own_versions(kind)
+    newest = {row.name: row for row in reversed(rows)}
+    options = {OWN_PREFIX + row.entry_id: row.name for row in newest.values()}
+    older = {OWN_PREFIX + row.entry_id: f"{row.name} (v{row.version})" for row in rows}
+    return {**({chosen: older[chosen]} if chosen in older and chosen not in options else {}), **options}
+
+
+def _own_cases(now: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Case form of the chosen own rows, older versions included."""
+    cases: dict[str, Any] = {}
+    if str(now["model"]).startswith(OWN_PREFIX):
+        rows = resources.own_versions("own_model")
+        cases |= {OWN_PREFIX + row.entry_id: {"name": row.name, **row.entry} for row in rows}
+    if str(now["gpu"]).startswith(OWN_PREFIX):
+        cases |= {OWN_PREFIX + row.entry_id: gpu_case(row) for row in resources.own_versions("own_gpu")}
+    return cases
 
 
 def _own_model_id(model: Any) -> str | None:
@@ -177,10 +200,90 @@ def _own_model_id(model: Any) -> str | None:
         return None
     name = str(model["name"])
     entry = {key: value for key, value in model.items() if key != "name"}
-    for own in resources.own_models():
+    for own in resources.own_versions("own_model"):
         if (own.name, own.entry) == (name, entry):
             return OWN_PREFIX + own.entry_id
     return OWN_PREFIX + resources.add_own_model(name, entry, source=PASTED).entry_id
+
+
+def _own_gpu_id(gpu: Any) -> str | None:
+    """The id of a GPU written out in a case; stored if it is new here."""
+    if not isinstance(gpu, Mapping) or fields.is_typed(gpu):
+        return None
+    wanted = read_gpu(Fields(gpu, "gpu"))
+    for own in resources.own_versions("own_gpu"):
+        if gpu_of(own) == wanted:
+            return OWN_PREFIX + own.entry_id
+    entry = {key: value for key, value in gpu.items() if key not in {"name", "source", "checked_on"}}
+    told = {"source": str(gpu.get("source") or PASTED), "checked_on": str(gpu.get("checked_on") or "")}
+    return OWN_PREFIX + resources.add_own_gpu(str(gpu["name"]), entry, **told).entry_id
+
+
+def price_name(code: Any) -> str:
+    """What the prices of a GPU of the picker are kept under."""
+    names = {OWN_PREFIX + row.entry_id: row.name for row in resources.own_versions("own_gpu")}
+    return OWN_PRICE + names.get(code, code) if code in names or code == "own" else str(code)
+
+
+def _start_price(code: Any) -> dict[str, Any]:
+    """The price a GPU begins with: the newest stored one, else the example's on the example's GPU, else none."""
+    rows = prices_of(resources.own_prices(), price_name(code))
+    if rows:
+        return _price_values(price_of(rows[0]))
+    usual = defaults()
+    return {key: usual[key] for key in ("price", "currency")} if code == usual["gpu"] else {"price": None}
+
+
+def price_facts() -> dict[str, str]:
+    """Where the scenario's price is from, as far as it is known."""
+    now = values()
+    stored = [price_of(row) for row in prices_of(resources.own_prices(), price_name(now["gpu"]))]
+    loaded = st.session_state.get(LOADED_PRICE)
+    example = {key: value for key, value in defaults().items() if key in {"gpu", "price", "currency"}}
+    assumed = [Prices(gpu_hour=example["price"], currency=example["currency"], source=pricing.ASSUMED)]
+    known = [*stored, *([loaded] if loaded else []), *(assumed if now["gpu"] == example["gpu"] else [])]
+    return pricing.facts(now["price"], now["currency"], known)
+
+
+def current_prices() -> Prices:
+    """The price in the fields, with where it is from."""
+    now = values()
+    return Prices(gpu_hour=now["price"], currency=now["currency"], **price_facts())
+
+
+def price_typed() -> None:
+    """The visitor's own figure stays when another GPU is chosen; an emptied field does not count."""
+    put(**{PRICE_TYPED: st.session_state.get("price") is not None})
+
+
+def fill_price() -> None:
+    """After another GPU was chosen: its own price, else none; never the price of the GPU before."""
+    if not st.session_state.get(PRICE_TYPED):
+        put(**_start_price(st.session_state.get("gpu")))
+
+
+def use_price(price: Prices) -> None:
+    """Put a stored price into the scenario. Call it from a callback."""
+    put(**_price_values(price), **{PRICE_TYPED: False})
+
+
+def _price_values(price: Prices) -> dict[str, Any]:
+    return {"price": price.gpu_hour, "currency": price.currency}
+
+
+def _first_price(linked: Mapping[str, Any]) -> dict[str, Any]:
+    """The price of a session's first run, and whether somebody typed it: a link may name one."""
+    try:
+        start = _start_price(linked.get("gpu", defaults()["gpu"]))
+    except StoreError:  # said by the page, which needs the store too
+        return {}
+    price = linked.get("price")
+    return {PRICE_TYPED: price not in (None, start["price"])} | ({} if "price" in linked else start)
+
+
+def today() -> date:
+    """The day by UTC."""
+    return datetime.now(UTC).date()
 
 
 def dark() -> bool:
