@@ -41,14 +41,15 @@ def plan_stages(deployment: Deployment, settings: Settings) -> list[Stage]:
 
 
 def _stage(deployment: Deployment, settings: Settings, weights_bytes: int, runtime: Runtime) -> Stage:
-    covered = weights_bytes + _covered_runtime_bytes(deployment, runtime)
+    covered = weights_bytes + covered_runtime_bytes(deployment, runtime)
     budget = _budget_bytes(deployment, settings, runtime, covered)
     if deployment.kv_pool_bytes_per_gpu is not None:
         budget = covered + deployment.kv_pool_bytes_per_gpu
     return Stage(weights_bytes=weights_bytes, runtime=runtime, budget_bytes=budget, room_bytes=budget - covered)
 
 
-def _covered_runtime_bytes(deployment: Deployment, runtime: Runtime) -> int:
+def covered_runtime_bytes(deployment: Deployment, runtime: Runtime) -> int:
+    """The part of the runtime zone inside what the engine's memory fraction covers."""
     if deployment.engine.fraction_of is FractionOf.STATIC:
         return 0
     graphs = runtime.graph_bytes if deployment.engine.graphs_in_budget else 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from calc.engine import Engine
 from calc.errors import ImpossibleDeployment
 from calc.hardware import Gpu
+from calc.measured import MeasuredMemory
 from calc.messages import msg
 from calc.model import ModelSpec
 
@@ -40,6 +41,16 @@ class Deployment:
     """If given, replaces the estimated pool."""
     kv_tokens: int | None = None
     """If given, the pool of one replica in tokens, as the engine logged it."""
+    measured_memory: MeasuredMemory | None = None
+    """A start-up log that stands in for the estimate wherever it matches this deployment."""
+    spec_method: str | None = None
+    """Speculative decoding, as the engine names it (``mtp``, ``ngram``, ``eagle3`` …); ``None`` = off."""
+    spec_tokens: int = 0
+    """Tokens speculated per step."""
+    hybrid_kv: bool | None = None
+    """``False`` = local-attention layers keep every token too (vLLM ``--disable-hybrid-kv-cache-manager``)."""
+    other_args: str = ""
+    """Engine arguments that change nothing counted here, as JSON: kept, so that a saved scenario names them too."""
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -75,6 +86,17 @@ class Deployment:
                     heads=self.model.heads,
                     model=self.model.name,
                     choices=", ".join(str(n) for n in divisors(self.model.heads)),
+                )
+            )
+        uneven = next((g.state for g in self.model.groups if g.state is not None and g.state.heads % self.tp), None)
+        if uneven is not None:
+            raise ImpossibleDeployment(
+                msg(
+                    "TP {tp} does not divide the {heads} recurrent heads of {model}: choose TP from {choices}.",
+                    tp=self.tp,
+                    heads=uneven.heads,
+                    model=self.model.name,
+                    choices=", ".join(str(n) for n in divisors(uneven.heads)),
                 )
             )
         if self.pp > self.model.layers:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from calc.budget import Stage, band_half_bytes, plan_stages
 from calc.deployment import Deployment
 from calc.engine import FractionOf, Settings, resolve
 from calc.kv import kv_bytes_per_token, request_bytes
+from calc.measured_memory import Applied, use_log
 from calc.messages import Message, msg
 from calc.pool import Pool, fill_pool, plan_for, sequences_of
 from calc.workload import Closed, Workload
@@ -69,6 +71,17 @@ class MemoryReport:
     runtime_in_budget_bytes: int = 0
     """The part of the runtime zone that the engine's memory fraction covers; 0 for SGLang, whose fraction does not."""
 
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    """Of ``weights``, ``activation``, ``non_torch``, ``graphs``, ``kv_pool`` and ``gpu_memory``, where a log counts."""
+    log_id: str = ""
+    """The start-up log the measured parts come from."""
+    log_date: str = ""
+
+    def origin(self, part: str) -> str:
+        """``measured``, ``declared`` or ``estimated``."""
+        usual = "declared" if part == "weights" and self.weights_declared else "estimated"
+        return self.provenance.get(part, usual)
+
     @property
     def runtime_bytes(self) -> int:
         """The runtime zone: activations, non-torch, graphs and the CUDA context.
@@ -88,13 +101,23 @@ def estimate_memory(
     """
     settings = resolve(deployment)
     plan = plan_for(deployment, settings)
-    stages = plan_stages(deployment, settings)
+    applied = use_log(deployment, settings, plan, plan_stages(deployment, settings))
+    stages = applied.stages
     tightest = min(range(len(stages)), key=lambda i: stages[i].room_bytes / plan.stage_bytes_per_block[i])
-    pool = fill_pool(deployment, settings, plan, [max(0, stage.room_bytes) for stage in stages])
+    pool = fill_pool(applied.deployment, settings, plan, [max(0, stage.room_bytes) for stage in stages])
     stage = stages[tightest]
     if deployment.kv_tokens is not None:
         stage = _with_pool(stage, math.ceil(pool.num_blocks * plan.stage_bytes_per_block[tightest]))
-    return _report(deployment, settings, len(plan.groups), stage, pool, _Load.of(workload, settings, peak_concurrency))
+    load = _Load.of(workload, settings, peak_concurrency)
+    return _with_origin(_report(applied.deployment, settings, len(plan.groups), stage, pool, load), applied)
+
+
+def _with_origin(report: MemoryReport, applied: Applied) -> MemoryReport:
+    """Where the parts come from, said in the report."""
+    log, notes = applied.log, applied.notes + report.notes
+    if log is None:
+        return replace(report, notes=notes) if applied.notes else report
+    return replace(report, provenance=applied.provenance, log_id=log.log_id, log_date=log.date, notes=notes)
 
 
 def sequences_at(deployment: Deployment, report: MemoryReport, tokens: int) -> float:
@@ -199,7 +222,15 @@ def _idle_notes(idle_bytes: int) -> tuple[Message, ...]:
 
 
 def _per_gpu(deployment: Deployment, settings: Settings, tokens: float) -> float:
-    return request_bytes(deployment.model, settings.kv_dtype, deployment.tp, deployment.pp, tokens)
+    return request_bytes(
+        deployment.model,
+        settings.kv_dtype,
+        deployment.tp,
+        deployment.pp,
+        tokens,
+        prefix_caching=settings.prefix_caching,
+        spec_tokens=deployment.spec_tokens,
+    )
 
 
 def _peak(deployment: Deployment, settings: Settings, pool: Pool, load: _Load) -> tuple[float, tuple[Message, ...]]:

@@ -1,0 +1,143 @@
+"""Whether a measured start stands for a deployment, and how it was started.
+
+A start matches when model, weight and KV format, GPU, TP, PP, DP, EP, engine with its minor version, memory fraction,
+batched tokens and sequences are those of the deployment: each of them changes what fills the GPU. The maximum length
+may differ, since it only changes how the pool is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from calc.deployment import Deployment
+from calc.engine import FractionOf, Settings, resolve
+from calc.hardware import Gpu
+from calc.measured import MeasuredMemory
+from calc.messages import Message, msg
+
+SAME_FRACTION = 0.001
+"""Fractions closer than this are the same: engines log two to four digits."""
+SAME_DERIVED_FRACTION = 0.03
+"""A fraction the engine derives from the GPU's memory, against the same rule applied here."""
+SAME_MEMORY_SHARE = 0.02
+"""Drivers show one GPU type's memory with up to 1.5 % difference (ECC, firmware)."""
+
+
+def differences(log: MeasuredMemory, deployment: Deployment, settings: Settings) -> Iterator[Message]:
+    """What keeps the log from standing for this deployment; nothing = it matches."""
+    if short_name(log.model) != short_name(deployment.model.name):
+        yield msg("model {there}", there=log.model)
+    if log.engine != deployment.engine.id:
+        yield msg("engine {there}", there=log.engine)
+    elif minor(log.engine_version) != minor(deployment.engine.version):
+        yield msg("engine version {there}", there=log.engine_version or "?")
+    if not _same_gpu(log, deployment):
+        yield msg("GPU")
+    for name in ("tp", "pp", "dp", "ep"):
+        if getattr(log, name) != getattr(deployment, name):
+            yield msg("{setting} {there}", setting=name.upper(), there=getattr(log, name))
+    yield from _other_settings(log, deployment, settings)
+
+
+def _other_settings(log: MeasuredMemory, deployment: Deployment, settings: Settings) -> Iterator[Message]:
+    started = _started_settings(log, deployment)
+    if (log.weight_dtype or None) != deployment.weight_dtype:
+        yield msg("weight dtype {there}", there=log.weight_dtype or "auto")
+    if started.kv_dtype != settings.kv_dtype:
+        yield msg("KV dtype {there}", there=started.kv_dtype)
+    if not _same_fraction(deployment, started, settings):
+        yield msg("memory fraction {there:pct}", there=started.memory_fraction)
+    derived = deployment.engine.fraction_of is not FractionOf.TOTAL
+    if started.max_num_batched_tokens != settings.max_num_batched_tokens and not (
+        derived and deployment.max_num_batched_tokens is None
+    ):
+        yield msg("{there:count} batched tokens", there=started.max_num_batched_tokens)
+    if started.max_num_seqs != settings.max_num_seqs and not (derived and deployment.max_num_seqs is None):
+        yield msg("{there:count} sequences at most", there=started.max_num_seqs)
+
+
+def _started_settings(log: MeasuredMemory, deployment: Deployment) -> Settings:
+    """The log's settings, each left open ones filled in as this engine version does on this GPU."""
+    return resolve(
+        replace(
+            deployment,
+            memory_fraction=log.memory_fraction,
+            max_num_batched_tokens=log.max_num_batched_tokens,
+            max_num_seqs=log.max_num_seqs,
+            kv_dtype=log.kv_dtype,
+        )
+    )
+
+
+def _same_fraction(deployment: Deployment, started: Settings, settings: Settings) -> bool:
+    derived = deployment.engine.fraction_of is not FractionOf.TOTAL and deployment.memory_fraction is None
+    near = SAME_DERIVED_FRACTION if derived else SAME_FRACTION
+    return abs(started.memory_fraction - settings.memory_fraction) <= near
+
+
+def _same_gpu(log: MeasuredMemory, deployment: Deployment) -> bool:
+    gpu = deployment.gpu
+    if log.gpu is None and log.gpu_memory_bytes is None:
+        return False
+    near = log.gpu_memory_bytes is None or same_memory(log.gpu_memory_bytes, gpu.memory_bytes)
+    return near and log.gpu in (None, gpu.id, gpu.name)
+
+
+def same_memory(one_bytes: float, other_bytes: float) -> bool:
+    """True when two figures can be the memory of one GPU type."""
+    return abs(one_bytes - other_bytes) <= SAME_MEMORY_SHARE * other_bytes
+
+
+def short_name(model: str) -> str:
+    """A model's name without owner or folder, in lower case."""
+    return model.rstrip("/").rpartition("/")[2].lower()
+
+
+def minor(version: str) -> tuple[str, str]:
+    """Major and minor of a version: what a start-up log of one release says holds for its patches."""
+    parts = [*version.lower().removeprefix("v").split("+")[0].split("."), "0", "0"]
+    return parts[0], parts[1]
+
+
+def is_similar(log: MeasuredMemory, deployment: Deployment) -> bool:
+    """Same model and engine: worth telling even where something else differs."""
+    return short_name(log.model) == short_name(deployment.model.name) and log.engine == deployment.engine.id
+
+
+def matches(log: MeasuredMemory, deployment: Deployment) -> bool:
+    """True when the log stands for this deployment."""
+    return next(differences(log, deployment, resolve(deployment)), None) is None
+
+
+def started_as(log: MeasuredMemory, deployment: Deployment) -> Deployment:
+    """The deployment with the log's own settings, to be estimated beside it."""
+    return replace(
+        deployment,
+        gpu=logged_gpu(log, deployment),
+        tp=log.tp,
+        pp=log.pp,
+        dp=log.dp,
+        ep=log.ep,
+        memory_fraction=log.memory_fraction,
+        max_model_len_tokens=log.max_model_len_tokens or deployment.max_model_len_tokens,
+        max_num_batched_tokens=log.max_num_batched_tokens,
+        max_num_seqs=log.max_num_seqs,
+        kv_dtype=log.kv_dtype,
+        kv_pool_bytes_per_gpu=None,
+        kv_tokens=None,
+        measured_memory=None,
+    )
+
+
+def listed(messages: Sequence[Message]) -> Message:
+    """Several short messages as one."""
+    return reduce(lambda one, other: msg("{one}, {other}", one=one, other=other), messages)
+
+
+def logged_gpu(log: MeasuredMemory, deployment: Deployment) -> Gpu:
+    """The GPU with the memory the log shows, where it can be that GPU's."""
+    if log.gpu_memory_bytes is None or not same_memory(log.gpu_memory_bytes, deployment.gpu.memory_bytes):
+        return deployment.gpu
+    return replace(deployment.gpu, memory_bytes=log.gpu_memory_bytes, memory_is_declared=False)
