@@ -193,19 +193,12 @@ def _provenance(log: MeasuredMemory, deployment: Deployment, pool: _Pool) -> dic
 def _used(log: MeasuredMemory) -> tuple[Message, ...]:
     head = msg(
         "Memory as {engine} {version} measured it: start-up log {log} of {date}.",
-        engine=log.engine, version=log.engine_version, log=log.log_id[:ID_SHOWN], date=log.date,
-    )  # fmt: skip
-    missing = [
-        label
-        for label, value in (
-            (msg("weights"), log.weights_bytes),
-            (msg("activations"), log.activation_bytes),
-            (msg("libraries and buffers"), log.non_torch_bytes),
-            (msg("CUDA graphs"), log.graph_bytes if log.graph_bytes is not None else log.graph_reserved_bytes),
-            (msg("KV pool"), log.kv_tokens if log.kv_pool_bytes is None else log.kv_pool_bytes),
-        )
-        if value is None
-    ]
+        engine=log.engine,
+        version=log.engine_version,
+        log=log.log_id[:ID_SHOWN],
+        date=log.date,
+    )
+    missing = [label for label, value in _figures(log) if value is None]
     if not missing:
         return (head,)
     if log.kv_pool_bytes is None or log.weights_bytes is None:
@@ -216,22 +209,14 @@ def _used(log: MeasuredMemory) -> tuple[Message, ...]:
     )
 
 
-ID_SHOWN], date=log.date,
-    )  # fmt: skip
-    missing = [
-        label
-        for label, value in (
-            (msg("weights"), log.weights_bytes),
-            (msg("activations"), log.activation_bytes),
-            (msg("libraries and buffers"), log.non_torch_bytes),
-            (msg("CUDA graphs"), log.graph_bytes if log.graph_bytes is not None else log.graph_reserved_bytes),
-            (msg("KV pool"), log.kv_tokens if log.kv_pool_bytes is None else log.kv_pool_bytes),
-        )
-        if value is None
-    ]
-    if not missing:
-        return (head,)
-    return head, msg("That log does not name: {parts}. These stay estimated.", parts=listed(missing))
+def _figures(log: MeasuredMemory) -> tuple[tuple[Message, int | None], ...]:
+    return (
+        (msg("weights"), log.weights_bytes),
+        (msg("activations"), log.activation_bytes),
+        (msg("libraries and buffers"), log.non_torch_bytes),
+        (msg("CUDA graphs"), log.graph_bytes if log.graph_bytes is not None else log.graph_reserved_bytes),
+        (msg("KV pool"), log.kv_tokens if log.kv_pool_bytes is None else log.kv_pool_bytes),
+    )
 
 
 ID_SHOWN = 8
