@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from calc.cache_specs import hybrid_block_tokens
 from calc.dtypes import KV_BYTES, is_auto, kv_code
 from calc.fraction import default_fraction
 from calc.hardware import Gpu
@@ -165,13 +166,13 @@ def resolve(deployment: Deployment) -> Settings:
         max_model_len_tokens=length,
         max_num_batched_tokens=batched,
         max_num_seqs=seqs,
-        block_size_tokens=deployment.block_size_tokens or default_block_tokens(deployment, kv_dtype),
+        block_size_tokens=_block_tokens(deployment, kv_dtype),
         kv_dtype=kv_dtype,
         kv_bytes_per_element=KV_BYTES[kv_dtype],
         prefix_caching=_given(deployment.prefix_caching, engine.prefix_caching),
         chunked_prefill=chunked,
         async_scheduling=engine.async_scheduling,
-        hybrid_kv=engine.hybrid_kv,
+        hybrid_kv=_given(deployment.hybrid_kv, engine.hybrid_kv),
         in_flight_tokens=batched * steps,
     )
 
@@ -188,6 +189,14 @@ def _batch(deployment: Deployment, length: int, chunked: bool) -> tuple[int, int
 
 def _given(asked: bool | None, default: bool) -> bool:
     return default if asked is None else asked
+
+
+def _block_tokens(deployment: Deployment, kv_dtype: str) -> int:
+    """As asked or as the engine's default; vLLM raises either beside recurrent layers."""
+    block = deployment.block_size_tokens or default_block_tokens(deployment, kv_dtype)
+    if deployment.engine.id != "vllm":
+        return block
+    return hybrid_block_tokens(deployment.model, kv_dtype, deployment.tp, block, deployment.spec_tokens)
 
 
 def default_block_tokens(deployment: Deployment, kv_dtype: str) -> int:

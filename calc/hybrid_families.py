@@ -8,7 +8,7 @@ from __future__ import annotations
 from calc.families import Family, family_row
 from calc.recurrent import StateKind
 
-_QWEN = {"qk_norm": "head", "hybrid": "layer-types", "state": StateKind.GATED_DELTA_NET}
+_QWEN = {"qk_norm": "head", "output_gate": True, "hybrid": "layer-types", "state": StateKind.GATED_DELTA_NET}
 
 HYBRIDS: tuple[Family, ...] = (
     family_row("Qwen3-Next", "Qwen3NextForCausalLM", "qwen3_next", experts="qwen2", **_QWEN),
@@ -52,13 +52,13 @@ HYBRIDS: tuple[Family, ...] = (
         "GraniteMoeHybridForCausalLM",
         "granitemoehybrid",
         tied=True,
-        experts="plain",
+        experts="granite",
         hybrid="layer-types",
         state=StateKind.MAMBA2,
     ),
     family_row("Bamba", "BambaForCausalLM", "bamba", hybrid="bamba", state=StateKind.MAMBA2),
     family_row("Falcon-H1", "FalconH1ForCausalLM", "falcon_h1", hybrid="parallel", state=StateKind.MAMBA2),
-    family_row("Jamba", "JambaForCausalLM", "jamba", experts="plain", hybrid="jamba", state=StateKind.MAMBA1),
+    family_row("Jamba", "JambaForCausalLM", "jamba", experts="jamba", hybrid="jamba", state=StateKind.MAMBA1),
     family_row(
         "Mamba",
         "MambaForCausalLM FalconMambaForCausalLM",
@@ -95,7 +95,7 @@ HYBRIDS: tuple[Family, ...] = (
         "lfm2_moe",
         tied=True,
         qk_norm="head",
-        experts="plain",
+        experts="lfm2",
         router_bias=True,
         hybrid="lfm2",
         state=StateKind.SHORT_CONV,

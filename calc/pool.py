@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from calc.cache_specs import CacheRules
 from calc.deployment import Deployment
 from calc.engine import Settings, TokensMeaning
 from calc.kv import NULL_BLOCKS, BlockPlan, plan_blocks
@@ -25,14 +26,14 @@ class Pool:
 
 def plan_for(deployment: Deployment, settings: Settings) -> BlockPlan:
     """How the deployment's cache is cut into blocks."""
-    return plan_blocks(
-        deployment.model,
-        settings.kv_dtype,
-        deployment.tp,
-        deployment.pp,
-        settings.block_size_tokens,
-        window_aware=settings.hybrid_kv,
+    rules = CacheRules(
+        kv_dtype=settings.kv_dtype,
+        tp=deployment.tp,
+        block_tokens=settings.block_size_tokens,
+        prefix_caching=settings.prefix_caching,
+        spec_tokens=deployment.spec_tokens,
     )
+    return plan_blocks(deployment.model, rules, deployment.pp, window_aware=settings.hybrid_kv)
 
 
 def fill_pool(deployment: Deployment, settings: Settings, plan: BlockPlan, rooms: Sequence[int]) -> Pool:

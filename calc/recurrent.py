@@ -34,6 +34,8 @@ class RecurrentState:
     matrix_elements: int
     """Over all ranks; 0 = no matrix (short convolutions)."""
     matrix_bytes_per_element: float
+    heads: int = 1
+    """Heads (channels for Mamba-1 and convolutions) that TP must divide."""
     groups: int = 0
     """Groups of Mamba-2 that share their B and C."""
     group_channels: int = 0

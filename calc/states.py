@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from types import MappingProxyType
 
@@ -47,6 +48,7 @@ def _mamba1(fields: Fields, conv: float, matrix: float) -> RecurrentState:
         conv_bytes_per_element=conv,
         matrix_elements=inner * size,
         matrix_bytes_per_element=matrix,
+        heads=inner,
     )
 
 
@@ -68,6 +70,7 @@ def _mamba2(fields: Fields, conv: float, matrix: float) -> RecurrentState:
         conv_bytes_per_element=conv,
         matrix_elements=inner * size,
         matrix_bytes_per_element=matrix,
+        heads=heads,
         groups=fields.integer("n_groups", "mamba_n_groups", "mamba_ngroups", default=1, high=MAX_HEADS),
         group_channels=2 * size,
     )
@@ -97,6 +100,7 @@ def _gated_delta_net(fields: Fields, conv: float, matrix: float) -> RecurrentSta
         conv_bytes_per_element=conv,
         matrix_elements=heads * width * fields.integer("linear_key_head_dim"),
         matrix_bytes_per_element=matrix,
+        heads=math.gcd(heads, fields.integer("linear_num_key_heads")),
     )
 
 
@@ -110,6 +114,7 @@ def _kda(fields: Fields, conv: float, matrix: float) -> RecurrentState:
         conv_bytes_per_element=conv,
         matrix_elements=heads * dim * dim,
         matrix_bytes_per_element=matrix,
+        heads=heads,
     )
 
 
@@ -123,17 +128,20 @@ def _lightning(fields: Fields, conv: float, matrix: float) -> RecurrentState:
         conv_bytes_per_element=conv,
         matrix_elements=heads * dim * dim,
         matrix_bytes_per_element=matrix,
+        heads=heads,
     )
 
 
 def _short_conv(fields: Fields, conv: float, matrix: float) -> RecurrentState:
+    channels = fields.integer("conv_dim", "hidden_size")
     return RecurrentState(
         kind=StateKind.SHORT_CONV,
-        conv_channels=fields.integer("conv_dim", "hidden_size"),
+        conv_channels=channels,
         conv_positions=fields.integer("conv_L_cache") - 1,
         conv_bytes_per_element=conv,
         matrix_elements=0,
         matrix_bytes_per_element=matrix,
+        heads=channels,
     )
 
 

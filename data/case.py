@@ -19,6 +19,7 @@ from calc.scenario import Scenario
 from calc.units import GB, GIB, TERA
 from calc.workload import MAX_CONCURRENCY, MAX_TOKENS, LengthDistribution, LogNormal, Workload
 from data import catalogue
+from data.case_engine import read_engine_args, with_drafts, write_engine_args
 from data.case_fields import Fields, as_object, plain_json
 from data.case_workload import (
     read_prices,
@@ -130,8 +131,9 @@ def _longest_tokens(lengths: LengthDistribution) -> float:
 def _read_deployment(fields: Fields, own: _Own) -> tuple[Deployment, tuple[Message, ...]]:
     dtypes = {"weight_dtype": _dtype(fields, "weight_dtype"), "kv_dtype": _dtype(fields, "kv_dtype")}
     engine, notes = _read_engine(fields)
+    engine_args, arg_notes = read_engine_args(fields)
     deployment = Deployment(
-        model=_read_model(fields, own, **dtypes),
+        model=with_drafts(_read_model(fields, own, **dtypes), engine_args["spec_method"]),
         gpu=_read_gpu(fields, own),
         engine=engine,
         **_read_split(fields),
@@ -140,13 +142,15 @@ def _read_deployment(fields: Fields, own: _Own) -> tuple[Deployment, tuple[Messa
         max_num_batched_tokens=fields.count("max_num_batched_tokens", MAX_TOKENS),
         max_num_seqs=fields.count("max_num_seqs", MAX_CONCURRENCY),
         block_size_tokens=fields.count("block_size", MAX_BLOCK_TOKENS),
-        **dtypes,
+        weight_dtype=dtypes["weight_dtype"],
+        kv_dtype=dtypes["kv_dtype"],
         prefix_caching=fields.flag("enable_prefix_caching"),
         chunked_prefill=fields.flag("enable_chunked_prefill"),
         kv_pool_bytes_per_gpu=_read_pool(fields),
         kv_tokens=fields.count("kv_tokens", MAX_POOL_TOKENS),
+        **engine_args,
     )
-    return deployment, notes + catalogue.doubts(deployment)
+    return deployment, notes + arg_notes + catalogue.doubts(deployment)
 
 
 def _dtype(fields: Fields, key: str) -> str | None:
@@ -290,6 +294,7 @@ def _write_deployment(deployment: Deployment) -> dict[str, Any]:
         "kv_dtype": deployment.kv_dtype or AUTO,
         "max_model_len": deployment.max_model_len_tokens or MODEL_LENGTH,
         **{key: value for key, value in settings.items() if value is not None},
+        **write_engine_args(deployment),
     }
 
 

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from calc.cache_specs import CacheRules
 from calc.deployment import Deployment
 from calc.engine import resolve
-from calc.kv import cache_groups, kv_bytes_per_token, kv_formula, kv_formula_parts, layers_per_stage, request_bytes
+from calc.kv import kv_bytes_per_token, layers_per_stage, plan_blocks, request_bytes
+from calc.kv_formula import kv_formula, kv_formula_parts
 from calc.memory import MemoryReport, estimate_memory, sequences_at
 from calc.model import ModelSpec
 from calc.units import GB, GIB, KIB, MIB
@@ -98,7 +100,7 @@ def test_layers_over_stages_are_those_of_vllm() -> None:
 
 
 def test_gemma_3_27b_is_dealt_into_seven_groups() -> None:
-    groups = cache_groups(spec("google/gemma-3-27b-it"))
+    groups = plan_blocks(spec("google/gemma-3-27b-it"), CacheRules(kv_dtype="bf16", tp=1, block_tokens=16), 1).groups
     assert sorted(len(group.layers) for group in groups) == [8, 8, 9, 9, 9, 9, 10]
 
 

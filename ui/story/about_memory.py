@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from calc.deployment import Deployment
-from calc.kv import kv_formula
+from calc.kv_formula import kv_formula
 from calc.memory import MemoryReport, sequences_at
 from ui import format as show
 from ui.glossary import TERMS
