@@ -22,6 +22,14 @@ INT4_SCALE_BYTES = 2.0
 """Scale of each group of INT4 weights."""
 INT4_ZERO_BYTES = 0.5
 """Zero point of each group, where the format has one (AWQ, GPTQ)."""
+PACKED_BITS = 4
+INT8_BYTES = 1.0
+SCALE_BYTES = 4
+"""FP32 scale of an FP8 block or of an output channel of FP8 and INT8 weights."""
+NF4_BLOCK = 64
+"""Weights that share one maximum in bitsandbytes' NF4 (QLoRA, arXiv 2305.14314)."""
+ABSMAX_BYTES = 4
+"""That maximum, in FP32."""
 
 WEIGHT_BYTES = MappingProxyType(
     {
@@ -45,8 +53,8 @@ _SPELLINGS = MappingProxyType(
         "fp16": ("fp16", "float16", "half"),
         "fp32": ("fp32", "float32", "float"),
         "fp8": ("fp8", "float8", "fp8_e4m3", "fp8_e5m2", "float8_e4m3fn", "e4m3", "fp8_ds_mla", "fp8_inc"),
-        "int8": ("int8", "w8a8", "int8_per_token_head"),
-        "int4": ("int4", "w4a16", "awq", "gptq", "awq_marlin", "gptq_marlin", "nf4"),
+        "int8": ("int8", "w8a8", "w8a16", "int8_per_token_head"),
+        "int4": ("int4", "w4a16", "awq", "gptq", "awq_marlin", "gptq_marlin", "nf4", "bitsandbytes"),
         "mxfp4": ("mxfp4",),
         "nvfp4": ("nvfp4", "fp4", "modelopt_fp4"),
     }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from calc.config import MAX_EXPERTS, Fields
 from calc.errors import InputError
@@ -12,6 +13,8 @@ from calc.messages import msg
 
 QWEN2_MOE_SHARED_SIZE = 5632
 """Default ``shared_expert_intermediate_size`` of Qwen2-MoE (transformers class default)."""
+JAMBA_PERIOD, JAMBA_OFFSET = 2, 1
+"""Defaults of ``expert_layer_period`` and ``expert_layer_offset`` (transformers class default)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +31,8 @@ class Experts:
     """Beside the router's matrix: corrections per expert, the gate of the shared expert."""
     is_moe: Callable[[int], bool]
     """Whether layer i has experts."""
+    latent: int = 0
+    """Width experts work at where it is not the hidden size (LatentMoE); 0 = the hidden size."""
 
 
 def read_experts(fields: Fields, family: Family) -> Experts | None:
@@ -55,6 +60,7 @@ def read_experts(fields: Fields, family: Family) -> Experts | None:
         shared_size=_shared_size(fields, family, size),
         router_extras=_router_extras(fields, family, count),
         is_moe=_placement(fields, family),
+        latent=fields.optional("moe_latent_size") or 0,
     )
 
 
@@ -69,25 +75,58 @@ def _shared_size(fields: Fields, family: Family, size: int) -> int:
     if family.experts == "qwen2":
         return fields.integer("shared_expert_intermediate_size", default=QWEN2_MOE_SHARED_SIZE, low=0)
     if family.experts == "deepseek":
-        return size * fields.integer("n_shared_experts", "moe_num_shared_experts", default=0, low=0, high=MAX_EXPERTS)
+        names = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+        one = fields.optional("moe_shared_expert_intermediate_size") or size
+        return one * fields.integer(*names, default=0, low=0, high=MAX_EXPERTS)
+    if family.experts == "granite":
+        return fields.optional("shared_intermediate_size") or 0
     return size if family.experts == "llama4" else 0
 
 
 def _placement(fields: Fields, family: Family) -> Callable[[int], bool]:
+    return _PLACEMENTS.get(family.experts, _everywhere)(fields)
+
+
+def _everywhere(_fields: Fields) -> Callable[[int], bool]:
+    return lambda _i: True
+
+
+def _after_dense(fields: Fields) -> Callable[[int], bool]:
+    """Experts after the first dense layers, in every n-th, or where a list marks them."""
     frequency = fields.raw("moe_layer_freq")
-    if family.experts == "deepseek" and isinstance(frequency, Sequence):
+    if isinstance(frequency, Sequence):
         marks = list(frequency)
         return lambda i: i < len(marks) and marks[i] == 1
-    if family.experts == "deepseek":
-        first = fields.integer("first_k_dense_replace", "moe_layer_start_index", default=0, low=0)
-        every = fields.integer("moe_layer_freq", default=1)
-        return lambda i: i >= first and i % every == 0
-    if family.experts == "llama4":
-        step = fields.integer("interleave_moe_layer_step", default=1)
-        return lambda i: (i + 1) % step == 0
-    if family.experts in ("qwen2", "qwen3"):
-        step = fields.integer("decoder_sparse_step", default=1)
-        dense = fields.raw("mlp_only_layers")
-        dense_layers = [i for i in dense if isinstance(i, int)] if isinstance(dense, list) else []
-        return lambda i: i not in dense_layers and (i + 1) % step == 0
-    return lambda _i: True
+    first = fields.integer("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers", default=0, low=0)
+    every = fields.integer("moe_layer_freq", default=1)
+    return lambda i: i >= first and i % every == 0
+
+
+def _interleaved(fields: Fields) -> Callable[[int], bool]:
+    step = fields.integer("interleave_moe_layer_step", default=1)
+    return lambda i: (i + 1) % step == 0
+
+
+def _sparse_step(fields: Fields) -> Callable[[int], bool]:
+    step = fields.integer("decoder_sparse_step", default=1)
+    dense = fields.raw("mlp_only_layers")
+    dense_layers = [i for i in dense if isinstance(i, int)] if isinstance(dense, list) else []
+    return lambda i: i not in dense_layers and (i + 1) % step == 0
+
+
+def _periodic(fields: Fields) -> Callable[[int], bool]:
+    period = fields.integer("expert_layer_period", default=JAMBA_PERIOD)
+    offset = fields.integer("expert_layer_offset", default=JAMBA_OFFSET, low=0)
+    return lambda i: i % period == offset
+
+
+_PLACEMENTS: Mapping[str, Callable[[Fields], Callable[[int], bool]]] = MappingProxyType(
+    {
+        "deepseek": _after_dense,
+        "lfm2": _after_dense,
+        "llama4": _interleaved,
+        "qwen2": _sparse_step,
+        "qwen3": _sparse_step,
+        "jamba": _periodic,
+    }
+)

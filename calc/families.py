@@ -45,7 +45,7 @@ class Family:
     full_every: int = 0
     """With every-nth-full or chunked: the n."""
     experts: str = ""
-    """How experts are described: plain, qwen2, qwen3, deepseek, gpt-oss, llama4 or "" (dense)."""
+    """How experts are described: plain, qwen2, qwen3, deepseek, gpt-oss, llama4, granite, jamba, lfm2 or "" (dense)."""
     experts_beside_mlp: bool = False
     """Experts work beside a dense MLP in the same layer (Gemma 4)."""
     local_rope: bool = False
@@ -60,6 +60,8 @@ class Family:
     """What a recurrent layer keeps; ``None`` = no such layers."""
     float32_state: bool = False
     """The matrix of the state is FP32 where the config is silent."""
+    output_gate: bool = False
+    """Queries carry a gate of their own width for the attention's output (``attn_output_gate`` of Qwen)."""
 
 
 def family_row(name: str, architectures: str, types: str, **rules: Any) -> Family:
@@ -118,7 +120,13 @@ FAMILIES: tuple[Family, ...] = (
     ),
     family_row("Mixtral", "MixtralForCausalLM", "mixtral", experts="plain"),
     family_row("OLMoE", "OlmoeForCausalLM", "olmoe", qk_norm="full", experts="plain"),
-    family_row("Granite MoE", "GraniteMoeForCausalLM", "granitemoe", tied=True, experts="plain"),
+    family_row(
+        "Granite MoE",
+        "GraniteMoeForCausalLM GraniteMoeSharedForCausalLM",
+        "granitemoe granitemoeshared",
+        tied=True,
+        experts="granite",
+    ),
     family_row("MiniMax-M2", "MiniMaxM2ForCausalLM", "minimax_m2", qk_norm="full", experts="plain", router_bias=True),
     family_row("Gemma", "GemmaForCausalLM", "gemma", tied=True),
     family_row(

@@ -1,93 +1,71 @@
-"""Parameters of one layer: attention, MLP or experts, norms; how parallelism divides each and how it is stored."""
+"""Parameters of one layer: attention, recurrent state, MLP or experts, norms; how parallelism divides each."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 from calc.config import MAX_HEADS, Fields
 from calc.experts import Experts
 from calc.families import Family
+from calc.gemma_weights import gemma_parts
 from calc.layers import Heads
 from calc.model import FeedForward, LayerGroup, LayerKind, LayerWeights
+from calc.parts import Names, Part, Split, names_of, weigh
 from calc.quantisation import Storage
-
-
-class Split(StrEnum):
-    """How parallelism divides a matrix."""
-
-    EVEN = "even"
-    """Over TP ranks."""
-    KV_HEADS = "kv-heads"
-    """Over TP ranks, but never below one KV head."""
-    NONE = "none"
-    """Every rank holds it in full."""
-    EXPERTS = "experts"
-    """Over TP, or over TP × DP."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """Some matrices of a layer."""
-
-    elements: int
-    split: Split
-    quantised: bool = False
-    active: int | None = None
-    """Parameters one token touches; ``None`` = all."""
-
+from calc.state_weights import state_parts
 
 _WITH_EXPERTS = (FeedForward.USUAL, FeedForward.EXPERTS)
 _WITH_MLP = (FeedForward.USUAL, FeedForward.DENSE)
-
-
-def _mixer(fields: Fields, family: Family, heads: Heads, group: LayerGroup, quantised: bool) -> list[Part]:
-    """Attention, recurrent projections, both or neither."""
-    parts = []
-    if group.state is not None:
-        # In and out projections of the state's channels: a first count.
-        parts.append(Part(elements=2 * heads.hidden * group.state.conv_channels, split=Split.EVEN, quantised=quantised))
-    if group.kind in (LayerKind.RECURRENT, LayerKind.NONE):
-        return parts
-    return parts + (
-        _latent(fields, heads, quantised) if family.mla else _attention(fields, family, heads, group, quantised)
-    )
+LFM2_MULTIPLE = 256
+"""Default ``block_multiple_of`` of LFM2 (transformers class default)."""
 
 
 def layer_weights(
     fields: Fields, family: Family, heads: Heads, group: LayerGroup, storage: Storage, experts: Experts | None, i: int
 ) -> LayerWeights:
     """Layer ``i`` of the model."""
-    name = f"model.layers.{i}"
-    quantised = storage.quantises(f"{name}.self_attn.o_proj")
-    parts = _mixer(fields, family, heads, group, quantised)
-    has_experts = experts is not None and experts.is_moe(i) and group.feed_forward in _WITH_EXPERTS
-    if experts is not None and has_experts:
-        parts += _moe(family, heads, storage, experts, name)
-    if (not has_experts and group.feed_forward in _WITH_MLP) or family.experts_beside_mlp:
-        size = mlp_elements(family, heads.hidden, dense_size(fields, family, heads.hidden))
-        parts.append(Part(elements=size, split=Split.EVEN, quantised=storage.quantises(f"{name}.mlp.down_proj")))
+    parts = _mixer(fields, family, heads, group) + _feed_forward(fields, family, heads, group, experts, i)
     norms = family.norms_per_layer * heads.hidden * (2 if family.norm_has_bias else 1)
     parts.append(Part(elements=norms, split=Split.NONE))
-    return _sum(parts)
+    return weigh(parts, storage, f"layers.{i}")
 
 
-def _sum(parts: Sequence[Part]) -> LayerWeights:
-    def total(split: Split, quantised: bool) -> int:
-        return sum(part.elements for part in parts if part.split is split and part.quantised == quantised)
+def draft_weights(
+    fields: Fields, family: Family, heads: Heads, group: LayerGroup, storage: Storage, experts: Experts | None
+) -> LayerWeights:
+    """A layer of multi-token prediction: like the last, behind a projection of hidden state and embedding together."""
+    last = heads.layers - 1
+    parts = _mixer(fields, family, heads, group) + _feed_forward(fields, family, heads, group, experts, last)
+    parts.append(Part(elements=2 * heads.hidden * heads.hidden, split=Split.NONE))
+    # Norms of both inputs and of the output, beside the layer's own.
+    parts.append(Part(elements=(family.norms_per_layer + 3) * heads.hidden, split=Split.NONE))
+    return weigh(parts, storage, f"layers.{heads.layers}")
 
-    return LayerWeights(
-        split_quantised=total(Split.EVEN, True),
-        split_plain=total(Split.EVEN, False),
-        kv_quantised=total(Split.KV_HEADS, True),
-        kv_plain=total(Split.KV_HEADS, False),
-        replicated_quantised=total(Split.NONE, True),
-        replicated_plain=total(Split.NONE, False),
-        expert_quantised=total(Split.EXPERTS, True),
-        expert_plain=total(Split.EXPERTS, False),
-        active=sum(part.elements if part.active is None else part.active for part in parts),
-    )
+
+def _mixer(fields: Fields, family: Family, heads: Heads, group: LayerGroup) -> list[Part]:
+    """Attention, recurrent projections, both or neither."""
+    names = names_of(family)
+    parts = [] if group.state is None else state_parts(fields, heads.hidden, group.state, names.state)
+    if group.kind in (LayerKind.RECURRENT, LayerKind.NONE):
+        return parts
+    if family.mla:
+        return parts + _latent(fields, heads, names.attention)
+    return parts + _attention(fields, family, heads, group, names.attention)
+
+
+def _feed_forward(
+    fields: Fields, family: Family, heads: Heads, group: LayerGroup, experts: Experts | None, i: int
+) -> list[Part]:
+    names, parts = names_of(family), gemma_parts(fields, family, heads.hidden)
+    has_experts = experts is not None and experts.is_moe(i) and group.feed_forward in _WITH_EXPERTS
+    if experts is not None and has_experts:
+        parts += _moe(family, heads, experts, names)
+    if (not has_experts and group.feed_forward in _WITH_MLP) or family.experts_beside_mlp:
+        parts.append(_mlp(fields, family, heads.hidden, names.mlp, i))
+    return parts
+
+
+def _mlp(fields: Fields, family: Family, hidden: int, name: str, i: int) -> Part:
+    size = dense_size(fields, family, hidden, i)
+    return Part(elements=mlp_elements(family, hidden, size), split=Split.EVEN, module=f"{name}.down_proj")
 
 
 def mlp_elements(family: Family, hidden: int, size: int) -> int:
@@ -97,47 +75,86 @@ def mlp_elements(family: Family, hidden: int, size: int) -> int:
     return matrices * hidden * size + bias
 
 
-def dense_size(fields: Fields, family: Family, hidden: int) -> int:
-    """Width of a dense MLP."""
+def dense_size(fields: Fields, family: Family, hidden: int, layer: int = 0) -> int:
+    """Width of a dense MLP; of layer ``layer`` where a config lists them or widens its last layers (Gemma 4)."""
+    listed = fields.raw("intermediate_size")
+    if isinstance(listed, list) and listed:
+        fields = Fields({**fields.inner, "intermediate_size": listed[min(layer, len(listed) - 1)]}, fields.outer)
     usual = hidden * family.mlp_times_hidden or None
     if family.experts and usual is None:
         # Models whose every layer has experts may name no dense width.
         usual = fields.optional("moe_intermediate_size")
-    return fields.integer(
-        "intermediate_size_mlp", "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", default=usual
-    )
+    first = ("shared_intermediate_size",) if family.hybrid == "layer-types" and family.experts == "granite" else ()
+    names = (*first, "intermediate_size_mlp", "intermediate_size", "block_ff_dim", "ffn_dim", "ffn_hidden_size")
+    size = fields.integer(*names, "n_inner", "d_ff", default=usual)
+    if family.hybrid == "lfm2" and not family.experts:
+        return _lfm2_size(fields, size)
+    return size * 2 if layer and _is_double_wide(fields, layer) else size
 
 
-def _moe(family: Family, heads: Heads, storage: Storage, experts: Experts, name: str) -> list[Part]:
-    one = mlp_elements(family, heads.hidden, experts.size)
+def _is_double_wide(fields: Fields, layer: int) -> bool:
+    shared = fields.optional("num_kv_shared_layers")
+    if shared is None or not fields.flag("use_double_wide_mlp", default=False):
+        return False
+    return layer >= fields.integer("num_hidden_layers") - shared
+
+
+def _lfm2_size(fields: Fields, size: int) -> int:
+    """LFM2 narrows the width it names to two thirds, rounded up."""
+    if not fields.flag("block_auto_adjust_ff_dim", default=True):
+        return size
+    factor = fields.raw("block_ffn_dim_multiplier")
+    usable = isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor < LFM2_MULTIPLE
+    narrowed = int((factor if usable else 1) * int(2 * size / 3))
+    multiple = fields.integer("block_multiple_of", default=LFM2_MULTIPLE)
+    return -(-narrowed // multiple) * multiple
+
+
+def _moe(family: Family, heads: Heads, experts: Experts, names: Names) -> list[Part]:
+    width = experts.latent or heads.hidden
+    one = mlp_elements(family, width, experts.size)
     shared = mlp_elements(family, heads.hidden, experts.shared_size) if experts.shared_size else 0
     return [
         Part(
             elements=one * experts.count,
             split=Split.EXPERTS,
-            quantised=storage.quantises(f"{name}.mlp.experts.0.down_proj"),
+            module=f"{names.experts}.0.down_proj",
             active=one * experts.per_token,
         ),
-        Part(elements=shared, split=Split.EVEN, quantised=storage.quantises(f"{name}.mlp.shared_experts.down_proj")),
+        Part(elements=shared, split=Split.EVEN, module=f"{names.shared}.down_proj"),
+        Part(elements=2 * heads.hidden * experts.latent, split=Split.NONE, module=f"{names.mlp}.fc1_latent_proj"),
         Part(elements=heads.hidden * experts.count + experts.router_extras, split=Split.NONE),
     ]
 
 
-def _attention(fields: Fields, family: Family, heads: Heads, group: LayerGroup, quantised: bool) -> list[Part]:
-    query, key = heads.heads * group.head_dim, group.kv_heads * group.head_dim
-    value, output = group.kv_heads * group.v_head_dim, heads.heads * group.v_head_dim
-    if group.kind is LayerKind.FULL and fields.flag("attention_k_eq_v", default=False):
-        value = 0
+def _attention(fields: Fields, family: Family, heads: Heads, group: LayerGroup, name: str) -> list[Part]:
+    query, output = heads.heads * group.head_dim, heads.heads * group.v_head_dim
+    gates = 2 if family.output_gate and fields.flag("attn_output_gate", default=True) else 1
     bias = fields.flag("attention_bias", "qkv_bias", "use_qkv_bias", default=family.qkv_bias)
     sinks = heads.heads if family.experts == "gpt-oss" else 0
-    split = heads.hidden * (query + output) + (query if bias else 0) + sinks
-    kv = heads.hidden * (key + value) + (key + value if bias else 0)
     return [
-        Part(elements=split, split=Split.EVEN, quantised=quantised),
-        Part(elements=kv, split=Split.KV_HEADS, quantised=quantised),
-        Part(elements=heads.hidden if family.output_bias else 0, split=Split.NONE, quantised=quantised),
-        Part(elements=_norms(fields, family, group, query + key), split=Split.NONE),
+        Part(
+            elements=heads.hidden * query * gates + (query * gates if bias else 0) + sinks,
+            split=Split.EVEN,
+            module=f"{name}.q_proj",
+        ),
+        _keys_and_values(fields, heads, group, name, bias),
+        Part(elements=heads.hidden * output, split=Split.EVEN, module=f"{name}.o_proj"),
+        Part(elements=heads.hidden if family.output_bias else 0, split=Split.NONE, module=f"{name}.o_proj"),
+        Part(elements=_norms(fields, family, group, query + group.kv_heads * group.head_dim), split=Split.NONE),
     ]
+
+
+def _keys_and_values(fields: Fields, heads: Heads, group: LayerGroup, name: str, bias: bool) -> Part:
+    """K and V projections; where the checkpoint lacks one, engines still hold a copy in its place (Gemma 4)."""
+    key, value = group.kv_heads * group.head_dim, group.kv_heads * group.v_head_dim
+    stored, copied = key + value, 0
+    if group.kind is LayerKind.FULL and fields.flag("attention_k_eq_v", default=False):
+        stored, copied = key, value
+    if group.kind is LayerKind.SHARED and fields.raw("attention_k_eq_v") is not None:
+        stored, copied = 0, key + value
+    elements = heads.hidden * stored + (stored if bias else 0)
+    return Part(elements=elements, split=Split.KV_HEADS, module=f"{name}.k_proj", copies=heads.hidden * copied)
 
 
 def _norms(fields: Fields, family: Family, group: LayerGroup, width: int) -> int:
@@ -145,23 +162,31 @@ def _norms(fields: Fields, family: Family, group: LayerGroup, width: int) -> int
     return {"head": group.head_dim * 2, "full": width}.get(style, 0)
 
 
-def _latent(fields: Fields, heads: Heads, quantised: bool) -> list[Part]:
+def _latent(fields: Fields, heads: Heads, name: str) -> list[Part]:
     latent, rope = fields.integer("kv_lora_rank"), fields.integer("qk_rope_head_dim")
     nope, value = fields.integer("qk_nope_head_dim"), fields.integer("v_head_dim")
     query_latent = fields.optional("q_lora_rank") or 0
     query_in = query_latent or heads.hidden
-    up = heads.heads * (query_in * (nope + rope) + latent * (nope + value) + value * heads.hidden)
-    down = heads.hidden * (latent + rope + query_latent) + _indexer(fields, heads.hidden, query_in)
     return [
-        Part(elements=up, split=Split.EVEN, quantised=quantised),
-        Part(elements=down, split=Split.NONE, quantised=quantised),
+        Part(elements=heads.heads * query_in * (nope + rope), split=Split.EVEN, module=f"{name}.q_b_proj"),
+        Part(elements=heads.heads * latent * (nope + value), split=Split.EVEN, module=f"{name}.kv_b_proj"),
+        Part(elements=heads.heads * value * heads.hidden, split=Split.EVEN, module=f"{name}.o_proj"),
+        Part(
+            elements=heads.hidden * (latent + rope + query_latent),
+            split=Split.NONE,
+            module=f"{name}.kv_a_proj_with_mqa",
+        ),
+        *_indexer(fields, heads.hidden, query_in, name),
         Part(elements=latent + query_latent, split=Split.NONE),
     ]
 
 
-def _indexer(fields: Fields, hidden: int, query_in: int) -> int:
+def _indexer(fields: Fields, hidden: int, query_in: int, name: str) -> list[Part]:
     dim = fields.optional("index_head_dim")
     if dim is None:
-        return 0
+        return []
     index_heads = fields.integer("index_n_heads", high=MAX_HEADS)
-    return query_in * index_heads * dim + hidden * dim + hidden * index_heads + 2 * dim
+    return [
+        Part(elements=query_in * index_heads * dim + hidden * dim, split=Split.NONE, module=f"{name}.indexer.wq_b"),
+        Part(elements=hidden * index_heads + 2 * dim, split=Split.NONE),
+    ]

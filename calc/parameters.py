@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calc.config import MAX_POSITIONS, Fields
 from calc.experts import Experts, read_experts
 from calc.families import Family
-from calc.layer_weights import layer_weights, mlp_elements
+from calc.gemma_weights import gemma_extras
+from calc.layer_weights import draft_weights, layer_weights, mlp_elements
 from calc.layers import Heads
-from calc.model import LayerGroup, LayerWeights, MoE
+from calc.model import FeedForward, LayerGroup, LayerKind, LayerWeights, MoE
 from calc.quantisation import Storage
+
+DRAFT_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
+"""How many layers of multi-token prediction the checkpoint holds."""
+MAX_DRAFT_LAYERS = 16
+OWN_DRAFT_VOCABULARY = ("deepseek",)
+"""Kinds of experts whose draft layers come with an embedding and a head of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +33,18 @@ class Count:
     """Output head; 0 when tied."""
     extras: int
     """Final norm, head bias and learned positions."""
+    first_stage: int
+    """Per-layer embeddings and what projects them (Gemma 3n, 4)."""
     moe: MoE | None
+    draft_layer: LayerWeights | None
+    draft: int
+    """Of the layers of multi-token prediction, not part of the total."""
 
     @property
     def total(self) -> int:
         """All parameters, tied embeddings once."""
-        return sum(layer.total for layer in self.layers) + self.embedding + self.head + self.extras
+        beside = self.embedding + self.head + self.extras + self.first_stage
+        return sum(layer.total for layer in self.layers) + beside
 
     @property
     def active(self) -> int:
@@ -46,18 +59,44 @@ def count_parameters(
     vocab = fields.integer("vocab_size")
     experts = read_experts(fields, family)
     tied = fields.flag("tie_word_embeddings", default=family.tied)
-    extras = heads.hidden * (2 if family.norm_has_bias else 1) + (vocab if family.head_bias else 0)
-    if family.learned_positions is not None:
-        extras += (max_positions(fields, family) + family.learned_positions) * heads.hidden
+    beside = gemma_extras(fields, family, heads.hidden, heads.layers, vocab)
+    drafts = draft_count(fields)
+    draft_layer = draft_weights(fields, family, heads, _draft_group(layers), storage, experts) if drafts else None
+    own_vocabulary = 2 * vocab * heads.hidden if family.experts in OWN_DRAFT_VOCABULARY and family.state is None else 0
     return Count(
         layers=tuple(
             layer_weights(fields, family, heads, group, storage, experts, i) for i, group in enumerate(layers)
         ),
         embedding=vocab * heads.hidden,
         head=0 if tied else vocab * heads.hidden,
-        extras=extras,
-        moe=None if experts is None else _moe(experts, heads, family),
+        extras=_extras(fields, family, heads, vocab) + beside.replicated,
+        first_stage=beside.first_stage,
+        moe=None if experts is None else _moe(experts, heads, family, layers),
+        draft_layer=draft_layer,
+        draft=drafts * (draft_layer.total + own_vocabulary) if draft_layer else 0,
     )
+
+
+def _extras(fields: Fields, family: Family, heads: Heads, vocab: int) -> int:
+    extras = heads.hidden * (2 if family.norm_has_bias else 1) + (vocab if family.head_bias else 0)
+    if family.learned_positions is not None:
+        extras += (max_positions(fields, family) + family.learned_positions) * heads.hidden
+    return extras
+
+
+def draft_count(fields: Fields) -> int:
+    """Layers of multi-token prediction in the checkpoint."""
+    count = fields.optional(*DRAFT_KEYS)
+    return min(count, MAX_DRAFT_LAYERS) if count else 0
+
+
+def _draft_group(layers: Sequence[LayerGroup]) -> LayerGroup:
+    """Draft layers attend; in hybrids they are like the last layer that does, with the usual experts behind it."""
+    for group in reversed(layers):
+        if group.kind not in (LayerKind.RECURRENT, LayerKind.NONE):
+            after = FeedForward.USUAL if group.feed_forward is FeedForward.ABSENT else group.feed_forward
+            return replace(group, feed_forward=after)
+    return layers[-1]
 
 
 def max_positions(fields: Fields, family: Family) -> int:
@@ -67,17 +106,19 @@ def max_positions(fields: Fields, family: Family) -> int:
         "n_positions",
         "max_sequence_length",
         "seq_length",
+        "model_max_length",
         default=family.positions_default,
         high=MAX_POSITIONS,
     )
 
 
-def _moe(experts: Experts, heads: Heads, family: Family) -> MoE:
+def _moe(experts: Experts, heads: Heads, family: Family, layers: Sequence[LayerGroup]) -> MoE:
+    with_experts = (FeedForward.USUAL, FeedForward.EXPERTS)
     return MoE(
         experts=experts.count,
         experts_per_token=experts.per_token,
-        moe_layers=sum(experts.is_moe(i) for i in range(heads.layers)),
-        expert_parameters=mlp_elements(family, heads.hidden, experts.size),
+        moe_layers=sum(experts.is_moe(i) and group.feed_forward in with_experts for i, group in enumerate(layers)),
+        expert_parameters=mlp_elements(family, experts.latent or heads.hidden, experts.size),
         expert_size=experts.size,
         shared_expert_parameters=mlp_elements(family, heads.hidden, experts.shared_size) if experts.shared_size else 0,
     )

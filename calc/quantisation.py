@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from calc.config import Fields
-from calc.dtypes import (
-    COMPUTE_DTYPE,
-    INT4_BYTES,
-    INT4_SCALE_BYTES,
-    INT4_ZERO_BYTES,
-    PLAIN_BYTES,
-    WEIGHT_BYTES,
-    is_auto,
-    kv_code,
-    weight_code,
-)
+from calc.dtypes import COMPUTE_DTYPE, PLAIN_BYTES, is_auto, kv_code, weight_code
 from calc.errors import InputError
 from calc.messages import msg
 from calc.model import WeightStorage
+from calc.module_patterns import ModuleSet, module_set
+from calc.quantisation_methods import Scheme, asked_scheme, compressed, group_weights, method_of, packed_ints, scheme_of
 
-MAX_PATTERN = 200
-"""Longest exclusion pattern read; real ones stay below 100 characters."""
-_METHODS = {
-    "fp8": "fp8",
-    "fbgemm_fp8": "fp8",
-    "awq": "int4",
-    "gptq": "int4",
-    "mxfp4": "mxfp4",
-    "nvfp4": "nvfp4",
-    "fp8_block_wise": "fp8",
-    "w4a16_awq": "int4",
-}
+EXCLUSION_KEYS = (
+    "modules_to_not_convert",
+    "ignore",
+    "ignored_layers",
+    "exclude_modules",
+    "llm_int8_skip_modules",
+    "exclude",
+    "skip_modules",
+)
+"""Where the methods keep the modules they leave unquantised."""
+FIRST_PLAIN_BITS = 16
+"""Per-layer rules of AutoRound and GPTQModel name layers left unquantised by this width."""
+TYPICAL_ROW = 4096
+"""Row length assumed for per-channel scales where the config has no hidden size: 0.1 % of the weights."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """Modules that are stored differently from the rest."""
+
+    modules: ModuleSet
+    scheme: Scheme | None
+    """``None``: unquantised."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,52 +47,98 @@ class Storage:
     plain: str
     """Dtype code of everything unquantised."""
     kv: str
-    excluded: tuple[str, ...] = ()
-    """Names or glob patterns of modules left at the plain dtype."""
+    excluded: ModuleSet = field(default_factory=ModuleSet)
+    rules: tuple[Rule, ...] = ()
+    """First match wins."""
+    only_named: bool = False
+    """Modules no rule names stay unquantised."""
     only_experts: bool = False
 
+    def scheme(self, module: str) -> Scheme | None:
+        """How the matrix ``module`` ("layers.3.mlp.down_proj") is stored; ``None`` = at the plain dtype."""
+        if self.weights.code in PLAIN_BYTES or (self.only_experts and "experts" not in module):
+            return None
+        if self.excluded.covers(module):
+            return None
+        for rule in self.rules:
+            if rule.modules.covers(module):
+                return rule.scheme
+        if self.only_named:
+            return None
+        return Scheme(code=self.weights.code, bytes_per_parameter=self.weights.bytes_per_parameter)
+
     def quantises(self, module: str) -> bool:
-        """Whether the matrix ``module`` ("model.layers.3.mlp.down_proj") is stored quantised."""
-        if self.weights.code in PLAIN_BYTES:
-            return False
-        if self.only_experts and "experts" not in module:
-            return False
-        return not any(_covers(name, module) for name in self.excluded)
+        """Whether the matrix ``module`` is stored quantised."""
+        return self.scheme(module) is not None
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Expressions of the config's lists that are too intricate to be followed."""
+        return self.excluded.unread + tuple(text for rule in self.rules for text in rule.modules.unread)
 
 
 def read_storage(fields: Fields, weight_dtype: str | None, kv_dtype: str | None) -> Storage:
     """Storage from the config, or from ``weight_dtype`` / ``kv_dtype`` where these are not "auto"."""
-    config_plain, block = _plain_code(fields), fields.mapping("quantization_config", "quantization")
-    code = _config_code(block) if is_auto(weight_dtype) else weight_code(str(weight_dtype))
-    plain = code if code in PLAIN_BYTES else config_plain
-    code = code or plain
-    kv = _config_kv(block, plain) if is_auto(kv_dtype) else kv_code(str(kv_dtype))
+    config_plain, block, hidden = _plain_code(fields), quantisation_block(fields), _row(fields)
+    rules, only_named = _rules(block, hidden)
+    asked = None if is_auto(weight_dtype) else str(weight_dtype)
+    main = _main_scheme(block, hidden, rules, only_named) if asked is None else _asked(asked, block, hidden)
+    code = main.code if main else config_plain
+    plain = code if asked is not None and code in PLAIN_BYTES else config_plain
     weights = WeightStorage(
         code=code,
-        bytes_per_parameter=_bytes_per_parameter(code, block),
+        bytes_per_parameter=main.bytes_per_parameter if main else PLAIN_BYTES[code],
         plain_bytes_per_parameter=PLAIN_BYTES[plain],
         compute_dtype=COMPUTE_DTYPE.get(code, "bf16"),
     )
-    only_experts = code == "mxfp4"
-    return Storage(weights=weights, plain=plain, kv=kv, excluded=_exclusions(block), only_experts=only_experts)
+    kv = _config_kv(block, plain) if is_auto(kv_dtype) else kv_code(str(kv_dtype))
+    return Storage(
+        weights=weights,
+        plain=plain,
+        kv=kv,
+        excluded=_exclusions(block),
+        rules=rules if asked is None else (),
+        only_named=only_named and asked is None,
+        only_experts=code == "mxfp4" and method_of(block) in ("", "mxfp4"),
+    )
 
 
-def _bytes_per_parameter(code: str, block: Mapping[str, Any]) -> float:
-    """INT4 by its group size: half a byte, a 2-byte scale and, unless symmetric, a half-byte zero point per group."""
-    scheme = _scheme(block)
-    group = scheme.get("group_size", block.get("group_size"))
-    if code != "int4" or isinstance(group, bool) or not isinstance(group, int) or group < 1:
-        return WEIGHT_BYTES[code]
-    zero = 0.0 if scheme.get("symmetric") is True else INT4_ZERO_BYTES
-    return INT4_BYTES + (INT4_SCALE_BYTES + zero) / group
+def quantisation_block(fields: Fields) -> Mapping[str, Any]:
+    """The config's quantisation part; ModelOpt's own file may be given beside it as ``hf_quant_config``."""
+    block = fields.mapping("quantization_config", "quantization", "compression_config")
+    extra = fields.mapping("hf_quant_config")
+    inner = extra.get("quantization")
+    return {**(inner if isinstance(inner, Mapping) else extra), **block}
 
 
-def _scheme(block: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The weights of the first group of a compressed-tensors config, empty elsewhere."""
-    groups = block.get("config_groups")
-    first: Any = next(iter(groups.values()), {}) if isinstance(groups, Mapping) else {}
-    weights = first.get("weights") if isinstance(first, Mapping) else None
-    return weights if isinstance(weights, Mapping) else {}
+def _row(fields: Fields) -> int:
+    value = fields.raw("hidden_size", "n_embd", "d_model")
+    usable = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return value if usable else TYPICAL_ROW
+
+
+def _asked(text: str, block: Mapping[str, Any], hidden: int) -> Scheme:
+    """What the user asked for; where the checkpoint is stored in that format already, as it stores it."""
+    asked = asked_scheme(text, hidden)
+    if asked.code in PLAIN_BYTES or not block:
+        return asked
+    stored = _stored(block, hidden)
+    return stored if stored is not None and stored.code == asked.code else asked
+
+
+def _stored(block: Mapping[str, Any], hidden: int) -> Scheme | None:
+    try:
+        return scheme_of(block, hidden)
+    except InputError:
+        return None
+
+
+def _main_scheme(block: Mapping[str, Any], hidden: int, rules: tuple[Rule, ...], only_named: bool) -> Scheme | None:
+    """The scheme most weights have: the narrowest where several are named."""
+    named = [rule.scheme for rule in rules if rule.scheme is not None]
+    if only_named and named:
+        return min(named, key=lambda scheme: scheme.bytes_per_parameter)
+    return scheme_of(block, hidden)
 
 
 def _plain_code(fields: Fields) -> str:
@@ -100,35 +148,61 @@ def _plain_code(fields: Fields) -> str:
     return code if code in ("bf16", "fp16") else "bf16"
 
 
-def _config_code(block: Mapping[str, Any]) -> str:
-    if not block:
-        return ""
-    method = str(block.get("quant_method") or block.get("quant_algo") or "").lower()
-    if method == "compressed-tensors":
-        return _compressed_tensors(block)
-    if method == "modelopt":
-        method = str(block.get("quant_algo") or "").lower()
-    if method == "bitsandbytes":
-        return "int4" if block.get("load_in_4bit") else "int8"
-    code = _METHODS.get(method, "")
-    if code == "int4":
-        code = {"4": "int4", "8": "int8"}.get(str(block.get("bits", 4)), "")
-    if not code:
-        raise InputError(
-            msg("the quantisation method {method!r} is not known: enter the weight dtype yourself.", method=method)
-        )
-    return code
+def _rules(block: Mapping[str, Any], hidden: int) -> tuple[tuple[Rule, ...], bool]:
+    """Per-layer rules, and whether modules outside them stay unquantised."""
+    if method_of(block) == "mixed_precision":
+        return _modelopt_layers(block, hidden), True
+    groups = group_weights(block)
+    if len(groups) > 1:
+        return tuple(
+            Rule(modules=_targets(names), scheme=compressed(weights, hidden)) for weights, names in groups
+        ), True
+    return _bit_rules(block, hidden), False
 
 
-def _compressed_tensors(block: Mapping[str, Any]) -> str:
-    weights = _scheme(block)
-    wanted = f"{weights.get('type')}{weights.get('num_bits')}"
-    code = {"float8": "fp8", "int8": "int8", "int4": "int4", "float4": "nvfp4"}.get(wanted)
-    if code is None:
+def _targets(names: list[Any]) -> ModuleSet:
+    # "Linear" is a class, not a name: every matrix.
+    return module_set("*" if name == "Linear" else name for name in names)
+
+
+def _modelopt_layers(block: Mapping[str, Any], hidden: int) -> tuple[Rule, ...]:
+    """ModelOpt's ``quantized_layers``: name → algorithm."""
+    layers = block.get("quantized_layers")
+    if not isinstance(layers, Mapping) or not layers:
         raise InputError(
-            msg("this compressed-tensors config does not say its weight bits: enter the weight dtype yourself.")
+            msg(
+                "this mixed-precision checkpoint does not say which layer is stored how: add quantized_layers from its "
+                "hf_quant_config.json, or enter the weight bytes."
+            )
         )
-    return code
+    names: dict[Scheme, list[str]] = {}
+    for name, entry in layers.items():
+        scheme = scheme_of({"quant_method": "modelopt", **(entry if isinstance(entry, Mapping) else {})}, hidden)
+        if scheme is not None:
+            names.setdefault(scheme, []).append(str(name))
+    return tuple(Rule(modules=module_set(members), scheme=scheme) for scheme, members in names.items())
+
+
+def _bit_rules(block: Mapping[str, Any], hidden: int) -> tuple[Rule, ...]:
+    """AutoRound's ``extra_config`` and GPTQModel's ``dynamic``: name → bits and group size."""
+    rules = []
+    for key in ("extra_config", "dynamic"):
+        entries = block.get(key)
+        for name, entry in entries.items() if isinstance(entries, Mapping) else ():
+            rules.append(_bit_rule(str(name), entry if isinstance(entry, Mapping) else {}, block, hidden))
+    return tuple(rules)
+
+
+def _bit_rule(name: str, entry: Mapping[str, Any], block: Mapping[str, Any], hidden: int) -> Rule:
+    bits = entry.get("bits", block.get("bits"))
+    is_plain = name.startswith("-:") or (isinstance(bits, int) and bits >= FIRST_PLAIN_BITS)
+    modules = module_set([f"re:{name[2:]}" if name[:2] in ("-:", "+:") else name])
+    if is_plain or not isinstance(bits, int):
+        return Rule(modules=modules, scheme=None)
+    group = entry.get("group_size", block.get("group_size"))
+    return Rule(
+        modules=modules, scheme=packed_ints(bits, group if isinstance(group, int) and group > 0 else None, True, hidden)
+    )
 
 
 def _config_kv(block: Mapping[str, Any], plain: str) -> str:
@@ -139,21 +213,10 @@ def _config_kv(block: Mapping[str, Any], plain: str) -> str:
     return algorithm if algorithm in ("fp8", "nvfp4", "int8") else plain
 
 
-def _exclusions(block: Mapping[str, Any]) -> tuple[str, ...]:
-    names: list[str] = []
-    for key in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules"):
+def _exclusions(block: Mapping[str, Any]) -> ModuleSet:
+    names: list[Any] = []
+    for key in EXCLUSION_KEYS:
         value = block.get(key)
         if isinstance(value, list):
-            names.extend(name for name in value if isinstance(name, str) and len(name) <= MAX_PATTERN)
-    return tuple(dict.fromkeys(_without_regex(name) for name in names))
-
-
-def _without_regex(name: str) -> str:
-    # Regular expressions of strangers are never run; the few forms in use read as globs.
-    return name[3:].replace(".*", "*").replace("\\.", ".").strip("^$") if name.startswith("re:") else name
-
-
-def _covers(name: str, module: str) -> bool:
-    if "*" in name:
-        return fnmatch.fnmatchcase(module, f"*{name}") or fnmatch.fnmatchcase(module, f"*{name}.*")
-    return f".{name}." in f".{module}."
+            names.extend(value)
+    return module_set(names)

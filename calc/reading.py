@@ -7,7 +7,6 @@ from typing import Any
 
 from calc.architectures import architecture_name, family_of
 from calc.config import Fields, read_fields
-from calc.dtypes import PLAIN_BYTES
 from calc.encoder import encoder_parameters
 from calc.errors import InputError
 from calc.families import Family
@@ -16,12 +15,11 @@ from calc.layers import Heads, read_heads, read_layers
 from calc.messages import msg
 from calc.model import LatentAttention, ModelSpec
 from calc.parameters import count_parameters, max_positions
-from calc.quantisation import Storage, read_storage
+from calc.quantisation import read_storage
+from calc.rotary import rope_cache_bytes
 
 MAX_WEIGHT_BYTES = 10**16
 """Most declared bytes accepted; the largest published checkpoint is about 2·10¹²."""
-MAX_ROPE_FACTOR = 1000.0
-"""Largest stretch of the context accepted; the largest published is 64."""
 
 
 def read_model(
@@ -66,9 +64,13 @@ def read_model(
         latent=_latent(fields) if family.mla else None,
         layer_order=order,
         layer_weights=count.layers,
-        rope_cache_bytes=_rope_cache_bytes(fields, family, heads, storage),
+        rope_cache_bytes=rope_cache_bytes(fields, family, heads, groups, storage),
         multimodal=fields.is_multimodal,
         encoder_parameters=encoder,
+        first_stage_parameters=count.first_stage,
+        extra_parameters=count.extras,
+        draft_parameters=count.draft,
+        draft_layer=count.draft_layer,
     )
 
 
@@ -103,33 +105,3 @@ def _attention_name(family: Family, heads: Heads) -> str:
     if heads.kv_heads == heads.heads:
         return "mha"
     return "mqa" if heads.kv_heads == 1 else "gqa"
-
-
-def _rope_cache_bytes(fields: Fields, family: Family, heads: Heads, storage: Storage) -> int:
-    """Cosine and sine tables: positions × rotary width × dtype.
-
-    Linear scaling lengthens the table by its factor (Gemma 3: 8); YaRN runs to original length × factor.
-    """
-    if family.learned_positions is not None:
-        return 0
-    width = fields.integer("qk_rope_head_dim") if family.mla else heads.head_dim
-    share = _factor(fields.raw("partial_rotary_factor", "rotary_pct"), highest=1.0)
-    local = max_positions(fields, family) if family.local_rope else 0
-    return int((_rope_positions(fields, family) + local) * width * share * PLAIN_BYTES[storage.plain])
-
-
-def _rope_positions(fields: Fields, family: Family) -> float:
-    scaling, positions = fields.mapping("rope_scaling", "rope_parameters"), max_positions(fields, family)
-    kind = str(scaling.get("rope_type") or scaling.get("type") or "")
-    factor = _factor(scaling.get("factor"), highest=MAX_ROPE_FACTOR)
-    if kind == "linear":
-        return positions * factor
-    original = scaling.get("original_max_position_embeddings")
-    if kind == "yarn" and isinstance(original, int) and 0 < original <= positions:
-        return original * factor
-    return positions
-
-
-def _factor(value: object, highest: float) -> float:
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= highest
-    return float(value) if usable and isinstance(value, int | float) else 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from calc.kv import stage_spans
-from calc.model import LayerWeights, ModelSpec
+from calc.model import LayerGroup, LayerKind, ModelSpec
 
 PADDED_HIDDEN = 256
 PADDED_SIZE = 128
@@ -35,10 +35,11 @@ def stage_weights_bytes(model: ModelSpec, tp: int, pp: int, ep: bool = False, dp
 
 
 def _estimated(model: ModelSpec, tp: int, pp: int, ep: bool, dp: int) -> tuple[int, ...]:
-    per_layer = [_layer_bytes(model, layer, tp, ep, dp) for layer in model.layer_weights]
+    per_layer = [_layer_bytes(model, i, tp, ep, dp) for i in range(len(model.layer_weights))]
     stages = [sum(per_layer[layer] for layer in span) for span in stage_spans(model, pp)]
-    vocab_bytes = _vocab_bytes(model, tp)
-    stages[0] += vocab_bytes + model.encoder_parameters * model.storage.plain_bytes_per_parameter / tp
+    vocab_bytes, plain = _vocab_bytes(model, tp), model.storage.plain_bytes_per_parameter
+    stages[0] += vocab_bytes + (model.encoder_parameters + model.first_stage_parameters) * plain / tp
+    stages[-1] += model.extra_parameters * plain
     if not model.tied_embeddings or pp > 1:
         stages[-1] += vocab_bytes
     return tuple(round(stage) + model.rope_cache_bytes for stage in stages)
@@ -49,22 +50,36 @@ def _vocab_bytes(model: ModelSpec, tp: int) -> float:
     return padded * model.hidden_size * model.storage.plain_bytes_per_parameter / tp
 
 
-def _layer_bytes(model: ModelSpec, layer: LayerWeights, tp: int, ep: bool, dp: int) -> float:
+def _layer_bytes(model: ModelSpec, index: int, tp: int, ep: bool, dp: int) -> float:
     quantised, plain = model.storage.bytes_per_parameter, model.storage.plain_bytes_per_parameter
-    kv_ranks = min(tp, model.kv_heads) if model.attention != "mla" else tp
-    return _absorbed_bytes(model, tp) + (
-        (layer.split_quantised * quantised + layer.split_plain * plain) / tp
-        + (layer.kv_quantised * quantised + layer.kv_plain * plain) / kv_ranks
+    layer, group = model.layer_weights[index], _group(model, index)
+    return (
+        (layer.split_quantised * quantised + layer.split_plain * plain + layer.split_extra_bytes) / tp
+        + (layer.kv_quantised * quantised + layer.kv_plain * plain + layer.kv_extra_bytes) / _kv_ranks(model, group, tp)
         + layer.replicated_quantised * quantised
         + layer.replicated_plain * plain
-        + (layer.expert_quantised * quantised + layer.expert_plain * plain) * _expert_share(model, tp, ep, dp)
+        + layer.replicated_extra_bytes
+        + (layer.expert_quantised * quantised + layer.expert_plain * plain + layer.expert_extra_bytes)
+        * _expert_share(model, tp, ep, dp)
+        + _absorbed_bytes(model, group, tp)
     )
 
 
-def _absorbed_bytes(model: ModelSpec, tp: int) -> float:
+def _group(model: ModelSpec, index: int) -> LayerGroup | None:
+    return model.groups[model.layer_order[index]] if index < len(model.layer_order) else None
+
+
+def _kv_ranks(model: ModelSpec, group: LayerGroup | None, tp: int) -> int:
+    """Ranks that K and V projections are divided over: below one KV head they are repeated."""
+    if group is None or group.kind is LayerKind.MLA:
+        return tp if model.attention == "mla" else min(tp, max(1, model.kv_heads))
+    return min(tp, max(1, group.kv_heads))
+
+
+def _absorbed_bytes(model: ModelSpec, group: LayerGroup | None, tp: int) -> float:
     """MLA: the latent up-projection a second time, folded into queries and outputs (vLLM ``mla_attention.py``)."""
     latent = model.latent
-    if latent is None:
+    if latent is None or (group is not None and group.kind is not LayerKind.MLA):
         return 0.0
     elements = latent.kv_rank * model.heads * (latent.nope_dim + latent.v_dim)
     return elements * model.storage.plain_bytes_per_parameter / tp
