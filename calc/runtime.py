@@ -17,6 +17,7 @@ MLP_WIDTHS = 3
 PIPELINE_HIDDEN_COPIES = 2
 """Hidden state and residual sent between pipeline stages."""
 WIDE_ELEMENT = 4
+SAMPLER_ROW_ELEMENT = 4
 WIDE_LOGIT_EXTRA_BYTES = 2
 """An FP32 model's logits are twice as wide before the sampler."""
 
@@ -39,8 +40,8 @@ class WarmUp:
     """One hidden state of every token of the budget."""
     mlp_bytes: float
     """Gate, up and product of the widest MLP every token passes, split over TP."""
-    logits: float
-    """Logits of every sequence the sampler is warmed up with (a count, not bytes)."""
+    sampler_bytes: float
+    """Logits of every sequence the sampler is warmed up with, in all the forms alive at once."""
     pipeline_bytes: float
     expert_bytes: float
 
@@ -57,14 +58,14 @@ def estimate_runtime(deployment: Deployment, settings: Settings, *, stage_layers
 
 
 def warm_up(deployment: Deployment, settings: Settings) -> WarmUp:
-    """Sizes that follow from the model and the settings alone: T · H · b, 3 · T · I / TP · b, S · V."""
+    """Sizes that follow from the model and the settings alone: T · H · b, 3 · T · I / TP · b, S · V · bytes per logit."""
     model, tokens = deployment.model, settings.max_num_batched_tokens
     element = model.storage.plain_bytes_per_parameter
     hidden = tokens * model.hidden_size * element
     return WarmUp(
         hidden_bytes=hidden,
         mlp_bytes=tokens * MLP_WIDTHS * _dense_width(model) * element / deployment.tp,
-        logits=_warm_seqs(deployment, settings) * model.vocab_size,
+        sampler_bytes=model.vocab_size * _sampler_bytes_per_word(deployment, settings),
         pipeline_bytes=PIPELINE_HIDDEN_COPIES * hidden if deployment.pp > 1 else 0,
         expert_bytes=expert_workspace_bytes(deployment, tokens),
     )
@@ -78,16 +79,18 @@ def activation_bytes(deployment: Deployment, settings: Settings, *, last_stage: 
     """
     sizes, constants = warm_up(deployment, settings), deployment.engine.runtime
     mlp = sizes.mlp_bytes + constants.mlp_hidden_copies * sizes.hidden_bytes
-    sampler = sizes.logits * logit_bytes(deployment) + constants.sampler_hidden_copies * sizes.hidden_bytes
+    sampler = sizes.sampler_bytes + constants.sampler_hidden_copies * sizes.hidden_bytes
     peak = max(mlp, sampler) if last_stage else mlp
     encoder = constants.encoder_bytes if deployment.model.multimodal else 0
     return round(constants.activation_base_bytes + peak + encoder + sizes.pipeline_bytes + sizes.expert_bytes)
 
 
-def logit_bytes(deployment: Deployment) -> float:
-    """Bytes the sampler keeps per logit."""
+def _sampler_bytes_per_word(deployment: Deployment, settings: Settings) -> float:
+    """For one word of the vocabulary: its logit for every sequence, and the kernel's own rows."""
+    constants = deployment.engine.runtime
     wide = deployment.model.storage.plain_bytes_per_parameter >= WIDE_ELEMENT
-    return deployment.engine.runtime.logit_bytes + (WIDE_LOGIT_EXTRA_BYTES if wide else 0)
+    per_logit = constants.logit_bytes + (WIDE_LOGIT_EXTRA_BYTES if wide else 0)
+    return _warm_seqs(deployment, settings) * per_logit + constants.sampler_rows * SAMPLER_ROW_ELEMENT
 
 
 def _dense_width(model: ModelSpec) -> int:

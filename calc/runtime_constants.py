@@ -12,6 +12,8 @@ class RuntimeConstants:
     id: str
     logit_bytes: float
     """Per logit of the warm-up's sampler at 16 bit: what sorting, softmax and noise keep alive at once."""
+    sampler_rows: int
+    """FP32 rows as wide as the vocabulary that the sampler's kernel keeps whatever the sequences."""
     activation_base_bytes: int
     """What every warm-up needs whatever the model: positions, slots, sampling state."""
     mlp_hidden_copies: float
