@@ -13,14 +13,12 @@ from calc.messages import msg
 _FIXED_STATE = msg("a fixed state per request beside the cache (Mamba or linear attention)")
 _COMPRESSED = msg("a compressed cache that is not a fixed number of bytes per token")
 _UNEVEN = msg("caches of different size in different layers")
-_SHARED = msg("layers that read the cache of other layers")
 
 REFUSED = MappingProxyType(
     {
         **dict.fromkeys(("rwkv", "plamo2"), _FIXED_STATE),
-        **dict.fromkeys(("deepseek_v4", "deepseekv4", "minimax_m3", "minimaxm3"), _COMPRESSED),
+        **dict.fromkeys(("deepseek_v41", "deepseekv41", "minimax_m3", "minimaxm3"), _COMPRESSED),
         **dict.fromkeys(("step3", "nemotron-nas", "deci"), _UNEVEN),
-        "gemma3n": _SHARED,
     }
 )
 """Families whose memory rules are not built in, and what is missing; keys match the start of a type or class name."""

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from calc.cache_specs import hybrid_block_tokens
+from calc.compressed import BLOCK_TOKENS
 from calc.dtypes import KV_BYTES, is_auto, kv_code
 from calc.fraction import default_fraction
 from calc.hardware import Gpu
@@ -204,6 +205,8 @@ def default_block_tokens(deployment: Deployment, kv_dtype: str) -> int:
     model, engine = deployment.model, deployment.engine
     if engine.id != "vllm":
         return engine.block_size_tokens
+    if any(group.caches for group in model.groups):
+        return BLOCK_TOKENS
     sparse = any(group.sparse_index_bytes_per_token for group in model.groups)
     wide_heads = max(group.head_dim for group in model.groups) >= WIDE_HEAD_DIM
     if sparse or (kv_dtype == "fp8" and wide_heads):

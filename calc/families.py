@@ -54,6 +54,8 @@ class Family:
     """Where local layers have widths of their own: gemma4 or mimo."""
     router_bias: bool = False
     """One correction per expert beside the router's matrix."""
+    compressed: bool = False
+    """Layers keep several caches, keys of many tokens compressed into one (DeepSeek-V4)."""
     hybrid: str = ""
     """How the config tells recurrent layers from attention: a style of :func:`calc.layer_plan.plan_layers`."""
     state: StateKind | None = None
@@ -157,6 +159,17 @@ FAMILIES: tuple[Family, ...] = (
         local_widths="gemma4",
         local_rope=True,
     ),
+    family_row(
+        "Gemma 3n",
+        "Gemma3nForCausalLM Gemma3nForConditionalGeneration",
+        "gemma3n gemma3n_text",
+        tied=True,
+        norms_per_layer=4,
+        qk_norm="head",
+        window="every-nth-full",
+        full_every=5,
+        local_rope=True,
+    ),
     family_row("Phi", "PhiForCausalLM", "phi", norms_per_layer=1, head_bias=True, **_LAYER_NORM_MLP),
     family_row("Phi-3", "Phi3ForCausalLM", "phi3"),
     family_row("StarCoder2", "Starcoder2ForCausalLM", "starcoder2", tied=True, **_LAYER_NORM_MLP),
@@ -214,5 +227,13 @@ FAMILIES: tuple[Family, ...] = (
         mla=True,
         experts="deepseek",
         router_bias=True,
+    ),
+    family_row(
+        "DeepSeek-V4",
+        "DeepseekV4ForCausalLM",
+        "deepseek_v4",
+        experts="deepseek",
+        router_bias=True,
+        compressed=True,
     ),
 )

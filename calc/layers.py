@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from calc.compressed import compressed_layers
 from calc.config import MAX_HEADS, Fields
 from calc.errors import InputError, UnknownArchitecture
 from calc.families import Family
@@ -87,7 +88,7 @@ def read_layers(
     fields: Fields, family: Family, heads: Heads, plain: str
 ) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
     """Layer groups and, for each layer in order, the index of its group; ``plain`` is the model's dtype."""
-    kinds = _mla_layers(fields, heads) if family.mla else _attention_layers(fields, family, heads)
+    kinds = _with_shared(fields, _plain_layers(fields, family, heads))
     if family.state is not None:
         state = read_state(fields, family.state, plain, float32=family.float32_state)
         plan = plan_layers(fields, family.hybrid, heads.layers)
@@ -99,6 +100,19 @@ def read_layers(
             groups.append(kind)
         order.append(groups.index(kind))
     return tuple(replace(group, layers=order.count(index)) for index, group in enumerate(groups)), tuple(order)
+
+
+def _plain_layers(fields: Fields, family: Family, heads: Heads) -> list[LayerGroup]:
+    if family.compressed:
+        return compressed_layers(fields, heads.layers)
+    return _mla_layers(fields, heads) if family.mla else _attention_layers(fields, family, heads)
+
+
+def _with_shared(fields: Fields, layers: list[LayerGroup]) -> list[LayerGroup]:
+    """The last ``num_kv_shared_layers`` read the cache of the last earlier layer of their type."""
+    shared = min(fields.optional("num_kv_shared_layers") or 0, len(layers))
+    own = len(layers) - shared
+    return layers[:own] + [replace(layer, kind=LayerKind.SHARED) for layer in layers[own:]]
 
 
 def _mixed(attention: LayerGroup, state: RecurrentState, mixer: Mixer, after: FeedForward) -> LayerGroup:
@@ -143,7 +157,6 @@ def _full_and_local(fields: Fields, family: Family, heads: Heads) -> tuple[Layer
         kind=LayerKind.FULL, layers=1, kv_heads=heads.kv_heads, head_dim=heads.head_dim, v_head_dim=heads.v_head_dim
     )
     if family.local_widths == "gemma4":
-        _refuse_shared_cache(fields)
         dim = fields.integer("global_head_dim", default=heads.head_dim)
         kv_heads = fields.integer("num_global_key_value_heads", default=heads.kv_heads, high=MAX_HEADS)
         return replace(usual, kv_heads=kv_heads, head_dim=dim, v_head_dim=dim), usual
@@ -156,16 +169,6 @@ def _full_and_local(fields: Fields, family: Family, heads: Heads) -> tuple[Layer
         )
         return usual, local
     return usual, usual
-
-
-def _refuse_shared_cache(fields: Fields) -> None:
-    if fields.optional("num_kv_shared_layers") or fields.optional("hidden_size_per_layer_input"):
-        raise UnknownArchitecture(
-            msg(
-                "This Gemma 4 size has layers that read the cache of other layers, which is not modelled: "
-                "size it from the engine's own log."
-            )
-        )
 
 
 def _window_tokens(fields: Fields, family: Family) -> int | None:

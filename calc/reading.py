@@ -7,6 +7,7 @@ from typing import Any
 
 from calc.architectures import architecture_name, family_of
 from calc.config import Fields, read_fields
+from calc.dtypes import is_auto
 from calc.encoder import encoder_parameters
 from calc.errors import InputError
 from calc.families import Family
@@ -57,7 +58,7 @@ def read_model(
         embedding_parameters=count.embedding,
         tied_embeddings=count.head == 0,
         storage=storage.weights,
-        kv_dtype=storage.kv,
+        kv_dtype="fp8" if family.compressed and is_auto(kv_dtype) else storage.kv,
         moe=count.moe,
         weights_bytes_declared=_declared(weights_bytes_declared),
         attention=_attention_name(family, heads),
