@@ -32,6 +32,7 @@ EMPTY: Mapping[str, Any] = {
     "prompt_kind": "lognormal", "prompt_p50": 500.0, "prompt_p95": 1500.0, "prompt_quantiles": "",
     "output_kind": "lognormal", "output_p50": 250.0, "output_p95": 600.0, "output_quantiles": "",
     "arrivals": "poisson", "rate": 1.0, "concurrency": 8, "cv": 1.0, "minute_rates": "", "hit": 0.0,
+    "idle_share": 0.0, "idle_context": None,
     "slo_ttft": None, "slo_itl": None, "slo_e2e": None, "percentile": 0.95,
     "price": None, "currency": "USD",
 }  # fmt: skip
@@ -53,7 +54,7 @@ SWITCH: Mapping[str, bool | None] = {"auto": None, "on": True, "off": False}
 WHOLE = frozenset({"gpus", "tp", "pp", "dp", "max_len", "max_batched", "max_seqs", "concurrency"})
 """Keys whose widgets hold whole numbers."""
 
-NEEDED = ("gpus", "tp", "pp", "dp", "hit")
+NEEDED = ("gpus", "tp", "pp", "dp", "hit", "idle_share")
 """Keys that may not be empty."""
 
 
@@ -122,6 +123,10 @@ def _workload(values: Mapping[str, Any]) -> Case:
         "prefix_hit_share": values["hit"] / PERCENT,
         "http": True,
     }
+    if values["idle_share"] or values["idle_context"] is not None:
+        held = values["idle_context"]
+        idle = {"share": values["idle_share"] / PERCENT}
+        workload["idle_sessions"] = idle if held is None else {**idle, "context_tokens": held}
     if values["preset"] != "custom":
         workload["business_type"] = values["preset"]
     return workload
@@ -248,6 +253,8 @@ def _gpu_values(gpu: Any) -> Values:
 def _workload_values(workload: Mapping[str, Any]) -> Values:
     values: Values = {"preset": workload.get("business_type", "custom")}
     values["hit"] = workload.get("prefix_hit_share", 0.0) * PERCENT
+    idle = workload.get("idle_sessions") or {}
+    values["idle_share"], values["idle_context"] = idle.get("share", 0.0) * PERCENT, idle.get("context_tokens")
     for what in ("prompt", "output"):
         if lengths := workload.get(f"{what}_tokens"):
             values |= _length_values(lengths, what)
