@@ -28,6 +28,7 @@ class MeasuredMemory:
     pp: int = 1
     dp: int = 1
     ep: bool = False
+    spec_method: str | None = None
     weight_dtype: str | None = None
     kv_dtype: str | None = None
     memory_fraction: float | None = None

@@ -43,6 +43,8 @@ def differences(log: MeasuredMemory, deployment: Deployment, settings: Settings)
 
 def _other_settings(log: MeasuredMemory, deployment: Deployment, settings: Settings) -> Iterator[Message]:
     started = _started_settings(log, deployment)
+    if (log.spec_method or None) != deployment.spec_method:
+        yield msg("speculative decoding {there}", there=log.spec_method or msg("off"))
     if (log.weight_dtype or None) != deployment.weight_dtype:
         yield msg("weight dtype {there}", there=log.weight_dtype or "auto")
     if started.kv_dtype != settings.kv_dtype:
@@ -120,6 +122,7 @@ def started_as(log: MeasuredMemory, deployment: Deployment) -> Deployment:
         pp=log.pp,
         dp=log.dp,
         ep=log.ep,
+        spec_method=log.spec_method,
         memory_fraction=log.memory_fraction,
         max_model_len_tokens=log.max_model_len_tokens or deployment.max_model_len_tokens,
         max_num_batched_tokens=log.max_num_batched_tokens,

@@ -16,7 +16,10 @@ from calc.measured import MeasuredMemory
 from calc.measured_match import differences, is_similar, listed, logged_gpu, started_as
 from calc.messages import Message, msg
 from calc.runtime import Runtime
+from calc.units import GIB
 
+CLOSE_FACTOR = 3
+"""What a log leaves for parts it does not name, against their estimate: beyond it something else is missing too."""
 MEASURED, ESTIMATED = "measured", "estimated"
 
 
@@ -66,14 +69,14 @@ def _not_used(log: MeasuredMemory, deployment: Deployment, away: tuple[Message, 
     text = (
         msg(
             "A start-up log of {date} shows a similar start with {there}: the estimate is used. Of that start it "
-            "gives a KV pool {off:gib} too large.",
-            date=log.date, there=there, off=off,
+            "gives a KV pool {off:.2f} GiB too large.",
+            date=log.date, there=there, off=off / GIB,
         )
         if off >= 0
         else msg(
             "A start-up log of {date} shows a similar start with {there}: the estimate is used. Of that start it "
-            "gives a KV pool {off:gib} too small.",
-            date=log.date, there=there, off=-off,
+            "gives a KV pool {off:.2f} GiB too small.",
+            date=log.date, there=there, off=-off / GIB,
         )
     )  # fmt: skip
     return (text,)
@@ -165,7 +168,7 @@ def _closed(runtime: Runtime, log: MeasuredMemory, deployment: Deployment, left_
     graphs = runtime.graph_bytes if in_budget else 0
     open_parts = {name: estimate for name, (logged, estimate) in parts.items() if logged is None}
     rest, estimated = left_bytes - named - graphs, sum(open_parts.values())
-    if log.weights_bytes is None or not open_parts or rest < 0 or estimated <= 0:
+    if log.weights_bytes is None or not open_parts or not estimated / CLOSE_FACTOR <= rest <= estimated * CLOSE_FACTOR:
         return runtime
     return replace(runtime, **{name: round(value * rest / estimated) for name, value in open_parts.items()})
 

@@ -69,6 +69,7 @@ class StartupLog:
     padding_layers: Seen[float] | None = None
     prefix_caching: Seen[bool] | None = None
     eager: Seen[bool] | None = None
+    spec_method: Seen[str] | None = None
     weights_bytes: Seen[float] | None = None
     consumed_bytes: Seen[float] | None = None
     """Weights and memory outside the tensor allocator together, where the engine logs only their sum."""

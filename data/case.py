@@ -21,6 +21,8 @@ from calc.workload import MAX_CONCURRENCY, MAX_TOKENS, LengthDistribution, LogNo
 from data import catalogue
 from data.case_engine import read_engine_args, with_drafts, write_engine_args
 from data.case_fields import Fields, as_object, plain_json
+from data.case_measured import KEY as MEASURED
+from data.case_measured import read_measured, write_measured
 from data.case_workload import (
     read_prices,
     read_slo,
@@ -148,6 +150,7 @@ def _read_deployment(fields: Fields, own: _Own) -> tuple[Deployment, tuple[Messa
         chunked_prefill=fields.flag("enable_chunked_prefill"),
         kv_pool_bytes_per_gpu=_read_pool(fields),
         kv_tokens=fields.count("kv_tokens", MAX_POOL_TOKENS),
+        measured_memory=read_measured(fields),
         **engine_args,
     )
     return deployment, notes + arg_notes + catalogue.doubts(deployment)
@@ -295,6 +298,7 @@ def _write_deployment(deployment: Deployment) -> dict[str, Any]:
         "max_model_len": deployment.max_model_len_tokens or MODEL_LENGTH,
         **{key: value for key, value in settings.items() if value is not None},
         **write_engine_args(deployment),
+        **({MEASURED: write_measured(deployment.measured_memory)} if deployment.measured_memory else {}),
     }
 
 

@@ -187,7 +187,7 @@ def _value(field: str, written: str | None, factor: float) -> Any:
         return None
     if field == "graphs_in_budget":
         return written in ("enabled", "without")
-    if field in ("version", "model", "kv_dtype"):
+    if field in ("version", "model", "kv_dtype", "spec_method"):
         return redact(written).removeprefix("torch.")
     number = float(written.replace(",", ""))
     if field.endswith("_bytes"):

@@ -118,6 +118,7 @@ _VLLM_SETTINGS = (
     _plain(VLLM, "█  version ", _V, "version"),
     _plain(VLLM, "█  model   ", r"([^\s\"']{1,300})", "model"),
     _plain(VLLM, "max_num_batched_tokens=", N, "max_num_batched_tokens"),
+    _plain(VLLM, "speculative_config", r"[^\n]{0,30}?method['\"]{0,2}[:=] ?['\"](\w{1,40})", "spec_method"),
     _plain(VLLM, "Using max model len ", N, "max_model_len_tokens"),
 )
 _SGLANG = (
