@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from calc.kv import stage_spans
-from calc.model import LayerGroup, LayerKind, ModelSpec
+from calc.model import LayerGroup, LayerKind, LayerWeights, ModelSpec
 
 PADDED_HIDDEN = 256
 PADDED_SIZE = 128
@@ -35,7 +35,7 @@ def stage_weights_bytes(model: ModelSpec, tp: int, pp: int, ep: bool = False, dp
 
 
 def _estimated(model: ModelSpec, tp: int, pp: int, ep: bool, dp: int) -> tuple[int, ...]:
-    per_layer = [_layer_bytes(model, i, tp, ep, dp) for i in range(len(model.layer_weights))]
+    per_layer = _per_layer(model, tp, ep, dp)
     stages = [sum(per_layer[layer] for layer in span) for span in stage_spans(model, pp)]
     vocab_bytes, plain = _vocab_bytes(model, tp), model.storage.plain_bytes_per_parameter
     stages[0] += vocab_bytes + (model.encoder_parameters + model.first_stage_parameters) * plain / tp
@@ -43,6 +43,18 @@ def _estimated(model: ModelSpec, tp: int, pp: int, ep: bool, dp: int) -> tuple[i
     if not model.tied_embeddings or pp > 1:
         stages[-1] += vocab_bytes
     return tuple(round(stage) + model.rope_cache_bytes for stage in stages)
+
+
+def _per_layer(model: ModelSpec, tp: int, ep: bool, dp: int) -> list[float]:
+    """Most layers of a model are alike: each kind is summed once."""
+    known: dict[tuple[LayerWeights, LayerGroup | None], float] = {}
+    sizes = []
+    for index, layer in enumerate(model.layer_weights):
+        kind = (layer, _group(model, index))
+        if kind not in known:
+            known[kind] = _layer_bytes(model, index, tp, ep, dp)
+        sizes.append(known[kind])
+    return sizes
 
 
 def _vocab_bytes(model: ModelSpec, tp: int) -> float:
