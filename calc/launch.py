@@ -55,7 +55,7 @@ def launch(deployment: Deployment, usual: Engine | None = None, checkpoint: Mode
         version=version_of(deployment.engine.version),
         usual=usual or deployment.engine,
         checkpoint=checkpoint,
-        pool_tokens=estimate_memory(deployment).kv_tokens // deployment.dp,
+        pool_tokens=_pool_tokens(deployment),
     )
     name, name_notes = _model_name(deployment.model)
     body = joined(*(rule(asked) for rule in RULES[deployment.engine.id]))
@@ -64,6 +64,12 @@ def launch(deployment: Deployment, usual: Engine | None = None, checkpoint: Mode
     if body.yaml:
         words, files = (*words, "--extra_llm_api_options", OPTIONS_FILE), {OPTIONS_FILE: _yaml(body.yaml)}
     return Launch(words=words, files=files, notes=(*name_notes, *_around(asked), *spelling, *body.notes))
+
+
+def _pool_tokens(deployment: Deployment) -> int | None:
+    if deployment.kv_pool_bytes_per_gpu is None and deployment.kv_tokens is None:
+        return None
+    return estimate_memory(deployment).kv_tokens // deployment.dp
 
 
 def version_of(text: str) -> Version:
@@ -82,7 +88,7 @@ def _head(engine: str, version: Version, name: str) -> tuple[tuple[str, ...], tu
             return ("sglang", "serve", "--model-path", name), (note,)
         return ("python", "-m", "sglang.launch_server", "--model-path", name), ()
     note = msg(
-        "From 1.2 on {fraction} is also called {newer}, and {options} is also called {config}.",
+        "Newer versions also know {fraction} as {newer}, and {options} as {config}.",
         fraction="--kv_cache_free_gpu_memory_fraction",
         newer="--free_gpu_memory_fraction",
         options="--extra_llm_api_options",

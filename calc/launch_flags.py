@@ -56,8 +56,8 @@ class Asked:
     """The version's own defaults."""
     checkpoint: ModelSpec | None
     """The model as its checkpoint stores it, where that is known."""
-    pool_tokens: int
-    """Tokens of the pool, for engines that take no bytes."""
+    pool_tokens: int | None
+    """Tokens of one rank's pool where a pool was given, for engines that take no bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,11 +270,7 @@ def _vllm_pool(asked: Asked) -> Piece:
 
 
 def _given_pool_as(write: Callable[[int], Piece]) -> Rule:
-    def rule(asked: Asked) -> Piece:
-        given = asked.deployment.kv_pool_bytes_per_gpu is not None or asked.deployment.kv_tokens is not None
-        return write(asked.pool_tokens) if given else NOTHING
-
-    return rule
+    return lambda asked: NOTHING if asked.pool_tokens is None else write(asked.pool_tokens)
 
 
 def _sglang_chunk(asked: Asked) -> Piece:
