@@ -63,10 +63,10 @@ def count_parameters(
     drafts = draft_count(fields)
     draft_layer = draft_weights(fields, family, heads, _draft_group(layers), storage, experts) if drafts else None
     own_vocabulary = 2 * vocab * heads.hidden if family.experts in OWN_DRAFT_VOCABULARY and family.state is None else 0
+    weights = (layer_weights(fields, family, heads, group, storage, experts, i) for i, group in enumerate(layers))
+    alike: dict[LayerWeights, LayerWeights] = {}
     return Count(
-        layers=tuple(
-            layer_weights(fields, family, heads, group, storage, experts, i) for i, group in enumerate(layers)
-        ),
+        layers=tuple(alike.setdefault(layer, layer) for layer in weights),
         embedding=vocab * heads.hidden,
         head=0 if tied else vocab * heads.hidden,
         extras=_extras(fields, family, heads, vocab) + beside.replicated,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from calc.kv import stage_spans
-from calc.model import LayerGroup, LayerKind, LayerWeights, ModelSpec
+from calc.model import LayerGroup, LayerKind, ModelSpec
 
 PADDED_HIDDEN = 256
 PADDED_SIZE = 128
@@ -46,11 +46,11 @@ def _estimated(model: ModelSpec, tp: int, pp: int, ep: bool, dp: int) -> tuple[i
 
 
 def _per_layer(model: ModelSpec, tp: int, ep: bool, dp: int) -> list[float]:
-    """Most layers of a model are alike: each kind is summed once."""
-    known: dict[tuple[LayerWeights, LayerGroup | None], float] = {}
+    """Most layers of a model are alike, and then one object: each kind is summed once."""
+    known: dict[tuple[int, int], float] = {}
     sizes = []
     for index, layer in enumerate(model.layer_weights):
-        kind = (layer, _group(model, index))
+        kind = (id(layer), id(_group(model, index)))
         if kind not in known:
             known[kind] = _layer_bytes(model, index, tp, ep, dp)
         sizes.append(known[kind])
