@@ -15,7 +15,7 @@ from browser import FLAGS, chromium, serving, wait_until_idle
 
 PAGES = [
     "", "workload", "memory", "latency", "alternatives", "gpu_probe", "benchmarks", "live_engine", "decision",
-    "review_sheet", "guide",
+    "review_sheet", "guide", "catalogue",
 ]  # fmt: skip
 VIEWS = [("light", "en", 1440), ("dark", "zh_CN", 390)]
 A4_POINTS = (595, 842)

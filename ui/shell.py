@@ -42,6 +42,7 @@ page = st.navigation(
             _page("memory", t("Memory"), "memory"),
             _page("latency", t("Latency"), "speed"),
             _page("alternatives", t("Alternatives"), "compare_arrows"),
+            _page("catalogue", t("Catalogue"), "inventory_2"),
         ],
         t("Measure"): [
             _page("gpu_probe", t("GPU probe"), "developer_board"),

@@ -262,6 +262,12 @@ def fill_price() -> None:
         put(**_start_price(st.session_state.get("gpu")))
 
 
+def use_gpu(code: str) -> None:
+    """Make a GPU the scenario's, with its price. Call it from a callback."""
+    put(gpu=code)
+    fill_price()
+
+
 def use_price(price: Prices) -> None:
     """Put a stored price into the scenario. Call it from a callback."""
     put(**_price_values(price), **{PRICE_TYPED: False})

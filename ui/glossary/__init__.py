@@ -5,6 +5,19 @@ Widgets, charts, the sheet and the guide all read these rows; nothing is worded 
 
 from ui.glossary.codes import BOUNDS, CHOICES, LAYERS, OUTCOMES, PROVENANCE, UNIT_WORDS
 from ui.glossary.fields import FIELDS, Field
+from ui.glossary.own import OWN_FIELDS
 from ui.glossary.terms import TERMS, Term
 
-__all__ = ["BOUNDS", "CHOICES", "FIELDS", "LAYERS", "OUTCOMES", "PROVENANCE", "TERMS", "UNIT_WORDS", "Field", "Term"]
+__all__ = [
+    "BOUNDS",
+    "CHOICES",
+    "FIELDS",
+    "LAYERS",
+    "OUTCOMES",
+    "OWN_FIELDS",
+    "PROVENANCE",
+    "TERMS",
+    "UNIT_WORDS",
+    "Field",
+    "Term",
+]

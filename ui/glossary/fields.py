@@ -21,11 +21,12 @@ class Field:
     step: float | None = None
 
 
-def _fields(*rows: Field) -> Mapping[str, Field]:
+def table_of(*rows: Field) -> Mapping[str, Field]:
+    """Fields by key."""
     return {row.key: row for row in rows}
 
 
-FIELDS = _fields(
+FIELDS = table_of(
     Field(key="name", label=msg("Name"), help=msg("How this scenario is listed, compared and printed.")),
     Field(key="model", label=msg("Model"), help=msg("A model of the catalogue, or your own config.json below.")),
     Field(key="gpu", label=msg("GPU"), help=msg("A GPU of the catalogue, or your own figures.")),

@@ -1,0 +1,123 @@
+"""What the user is asked when adding a GPU, a model or a price of the team's own."""
+
+from __future__ import annotations
+
+from calc.messages import msg
+from ui.glossary.fields import Field, table_of
+
+OWN_FIELDS = table_of(
+    Field(key="gpu_name", label=msg("Name"), help=msg("As the team calls it. The same name again is a new version.")),
+    Field(
+        key="gpu_memory_gib",
+        label=msg("Memory"),
+        unit="GiB",
+        low=1,
+        high=2048,
+        step=1,
+        help=msg("As the driver shows it (nvidia-smi: MiB / 1024), not the figure on the box."),
+    ),
+    Field(
+        key="gpu_bandwidth_gb_per_s",
+        label=msg("Memory bandwidth"),
+        unit="GB/s",
+        low=10,
+        high=50_000,
+        step=100,
+        help=msg("From the data sheet. Needed for latency, not for memory."),
+    ),
+    Field(
+        key="gpu_bf16_tflops",
+        label=msg("BF16 peak"),
+        unit="TFLOP/s",
+        low=1,
+        high=100_000,
+        step=50,
+        help=msg("Tensor cores. Needed for latency, not for memory."),
+    ),
+    Field(
+        key="gpu_fp16_tflops",
+        label=msg("FP16 peak"),
+        unit="TFLOP/s",
+        low=1,
+        high=100_000,
+        step=50,
+        help=msg("Tensor cores; what GPUs without BF16 compute in."),
+    ),
+    Field(
+        key="gpu_fp8_tflops",
+        label=msg("FP8 peak"),
+        unit="TFLOP/s",
+        low=1,
+        high=100_000,
+        step=50,
+        help=msg("Empty if the GPU has none."),
+    ),
+    Field(
+        key="gpu_int8_tflops",
+        label=msg("INT8 peak"),
+        unit="TOP/s",
+        low=1,
+        high=100_000,
+        step=50,
+        help=msg("Empty if the GPU has none."),
+    ),
+    Field(
+        key="gpu_fp4_tflops",
+        label=msg("FP4 peak"),
+        unit="TFLOP/s",
+        low=1,
+        high=200_000,
+        step=50,
+        help=msg("Empty if the GPU has none."),
+    ),
+    Field(
+        key="gpu_sparse",
+        label=msg("The sheet states peaks with sparsity"),
+        help=msg("Many vendor sheets do; the dense peak is half of it, and only that is kept."),
+    ),
+    Field(
+        key="gpu_link_gb_per_s",
+        label=msg("GPU-to-GPU link (NVLink or similar)"),
+        unit="GB/s",
+        low=1,
+        high=10_000,
+        step=50,
+        help=msg("Per GPU. Empty if GPUs talk over PCIe."),
+    ),
+    Field(
+        key="gpu_link_both",
+        label=msg("The link figure is both directions together"),
+        help=msg("As NVIDIA prints it: 900 GB/s of an H100 are 450 GB/s in one direction, and only that is kept."),
+    ),
+    Field(
+        key="gpu_pcie_gb_per_s",
+        label=msg("PCIe, one direction"),
+        unit="GB/s",
+        low=1,
+        high=1_000,
+        step=16,
+        help=msg("Gen 4 x16: 32, Gen 5 x16: 64."),
+    ),
+    Field(
+        key="price_gpu_hour",
+        label=msg("Price of a GPU-hour"),
+        low=0,
+        high=10_000,
+        step=0.1,
+        help=msg("For one GPU, not for the node it stands in."),
+    ),
+    Field(key="price_currency", label=msg("Currency"), help=msg("Amounts of different currencies are never compared.")),
+    Field(
+        key="price_commitment",
+        label=msg("Commitment"),
+        help=msg("On demand, reserved and spot are different prices of one GPU."),
+    ),
+    Field(key="price_region", label=msg("Region"), help=msg("Where the price holds, e.g. eu-west-1. May be empty.")),
+    Field(
+        key="source",
+        label=msg("Source"),
+        help=msg("Where the figures are from: an address, a document, a quote, nvidia-smi."),
+    ),
+    Field(key="checked_on", label=msg("Checked on"), help=msg("The day somebody last looked at the source.")),
+)
+"""Widget key without its form's prefix → the field. Prices and dates are per form."""
