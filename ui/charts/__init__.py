@@ -2,7 +2,7 @@
 
 from ui.charts.frame import BAR_HEIGHT, CONFIG, HEIGHT, Tones
 from ui.charts.latency import decomposition, load_curve, roofline
-from ui.charts.memory import capacity_curve, hull
+from ui.charts.memory import capacity_curve, hull, room_curve, waste_bars
 from ui.charts.runs import compare_runs, measured_over_model
 from ui.charts.workload import length_curve
 
@@ -19,4 +19,6 @@ __all__ = [
     "load_curve",
     "measured_over_model",
     "roofline",
+    "room_curve",
+    "waste_bars",
 ]

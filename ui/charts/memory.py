@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import plotly.graph_objects as go
 
+from calc.capacity import Mark
 from calc.memory import MemoryReport
 from calc.units import GIB
+from calc.waste import Reservation, Waste
 from ui import format as show
-from ui.charts.frame import BAR_HEIGHT, HEIGHT, LABEL_PIXELS, Tones, frame, level, scale_axis
+from ui.charts.frame import BAR_HEIGHT, HEIGHT, LABEL_PIXELS, LEGEND_PIXELS, Tones, frame, level, log_axis, scale_axis
 from ui.charts.sketch import Sketch
 from ui.text import t
 
@@ -17,6 +20,7 @@ BAR = 0.5
 """Height of a hull, as a share of its row."""
 ROOM = 1.01
 """How far the axis reaches beyond the longest bar."""
+PERCENT = 100
 EARLY_SHARE = 0.4
 """A budget line left of this share of the picture carries its name on the right."""
 
@@ -165,4 +169,92 @@ def capacity_curve(points: Sequence[tuple[float, float]], concurrency: float, to
     label = t("planned concurrency {number:count}", number=concurrency)
     if concurrency > 0:
         level(sketch, concurrency, label, tones.hull)
+    return sketch.figure()
+
+
+Points: TypeAlias = Sequence[tuple[float, float]]
+"""(length in tokens, sequences)."""
+
+
+def room_curve(
+    points: Points, changed: tuple[str, Points] | None, marks: Sequence[Mark], limits: Mapping[str, float], tones: Tones
+) -> go.Figure:
+    """Sequences the pool holds (y) at each length (x): now, and as ``changed``, on logarithmic axes.
+
+    ``marks`` are the user's own lengths, ``limits`` the named counts the load or the scheduler asks for.
+    """
+    sketch = Sketch()
+    _curve(sketch, t("Now"), points, {"color": tones.water, "width": 3})
+    if changed:
+        _curve(sketch, *changed, {"color": tones.hull, "width": 3, "dash": "dash"})
+    sketch.add_scatter(
+        x=[mark.tokens for mark in marks],
+        y=[mark.sequences for mark in marks],
+        mode="markers+text",
+        marker={"color": tones.water_text, "size": 10},
+        text=[f"{mark.name} {show.decimal(mark.sequences)}" for mark in marks],
+        textposition=["bottom left"] * len(marks),
+        showlegend=False,
+        hoverinfo="skip",
+    )
+    frame(
+        sketch,
+        height=HEIGHT,
+        x_title=t("Length of every sequence (tokens)"),
+        y_title=t("Sequences per replica"),
+        legend=changed is not None,
+    )
+    log_axis(sketch, "x", [length for length, _ in points])
+    positive = {name: number for name, number in limits.items() if number > 0}
+    counts = [count for _, count in (*points, *(changed[1] if changed else ())) if count > 0]
+    log_axis(sketch, "y", [*counts, *positive.values()])
+    for left, (name, number) in zip((False, True), positive.items(), strict=False):
+        level(sketch, number, f"{name} {show.decimal(number)}", tones.quiet, left=left)
+    return sketch.figure()
+
+
+def _curve(sketch: Sketch, name: str, points: Points, line: Mapping[str, object]) -> None:
+    sketch.add_scatter(
+        x=[length for length, _ in points],
+        y=[held for _, held in points],
+        mode="lines",
+        name=name,
+        line=line,
+        hovertemplate="%{x:,.0f} " + t("tokens") + ": %{y:,.1f}<extra></extra>",
+    )
+
+
+BAR_PIXELS = 30
+"""Of one row of a bar chart with many."""
+NAMED_SHARE = 0.15
+"""From here on the empty part of a bar is wide enough for its number."""
+
+
+def waste_bars(rows: Sequence[tuple[str, Waste]], tones: Tones) -> go.Figure:
+    """One bar per way of reserving, all as long as what is reserved (100 %): held and wasted."""
+    sketch = Sketch()
+    names = [name for name, _ in rows]
+    parts = (
+        (t("Tokens held"), tones.water, [1 - row.share for _, row in rows]),
+        (t("Reserved and empty"), tones.margin, [row.share for _, row in rows]),
+    )
+    for name, colour, shares in parts:
+        sketch.add_bar(
+            y=names,
+            x=[share * PERCENT for share in shares],
+            name=name,
+            orientation="h",
+            marker={"color": colour, "line": {"width": 1, "color": tones.edge}},
+            hovertemplate="%{y}: %{x:.3g} % (%{fullData.name})<extra></extra>",
+        )
+    for index, (_, row) in enumerate(rows):
+        heavy = row.reservation is not Reservation.PAGED or row.share >= NAMED_SHARE
+        sketch.add_annotation(
+            x=PERCENT, y=index, xanchor="right", text=show.percent(row.share), borderpad=1,
+            font={"color": tones.text if heavy else tones.paper},
+        )  # fmt: skip
+    frame(sketch, height=BAR_PIXELS * len(rows) + 2 * LEGEND_PIXELS, x_title=t("Share of what is reserved (%)"))
+    sketch.update_layout(barmode="stack", bargap=1 - BAR)
+    sketch.update_axis("y", autorange="reversed", ticksuffix="  ")
+    sketch.update_axis("x", range=[0, PERCENT], showgrid=False)
     return sketch.figure()

@@ -2,9 +2,211 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from calc.capacity import Mark, Room, marks, share_prefix
+from calc.errors import PlimsollError
+from calc.latency import LatencyReport
 from calc.memory import MemoryReport
+from calc.neighbours import place_together
+from calc.sessions import converse, keep_idle
+from calc.units import GB
+from data import catalogue
+from ui import charts, inputs, parts, resources
 from ui.resources import Asked
+from ui.story import about_capacity, about_memory
+from ui.text import t
+
+Points = Sequence[tuple[float, float]]
+LEAST_PAUSE_S = 1.0
+SMALL = "meta-llama/Llama-3.1-8B-Instruct"
+"""The second model at first: small enough to sit beside another."""
+BLOCKS_SOURCE = "vLLM 0.32 v1/core/kv_cache_utils.py, single_type_kv_cache_manager.py"
+EVICTION_SOURCE = "vLLM 0.32 v1/core/block_pool.py: least recently used block first"
+FRACTION_SOURCE = "vLLM v1/worker/utils.py: request_memory; SGLang memory_hook.py; TensorRT-LLM kvcache.md"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What every question of this view begins with."""
+
+    asked: Asked
+    room: Room
+    marks: tuple[Mark, ...]
+    points: Points
+
+
+@st.cache_resource(
+    max_entries=resources.KEPT, show_spinner=False, hash_funcs={Asked: lambda asked: asked.key, MemoryReport: repr}
+)
+def _found(asked: Asked, memory: MemoryReport) -> Found:
+    deployment = asked.scenario.deployment
+    room = Room.of(deployment, memory)
+    return Found(
+        asked=asked,
+        room=room,
+        marks=marks(room, asked.scenario.workload),
+        points=about_memory.capacity(deployment, memory),
+    )
 
 
 def show(asked: Asked, memory: MemoryReport) -> None:
-    """Not drawn yet."""
+    """Sequences at the user's lengths, the curve over all lengths, and four questions that change it."""
+    if not memory.fits:
+        st.info(about_memory.sentence(memory))
+        return
+    found = _found(asked, memory)
+    parts.section(t("Sequences the pool holds"), about_capacity.sentence(found.marks, memory))
+    parts.prose(about_capacity.lengths(found.marks, found.room))
+    questions = {
+        "prefix": (t("Shared prefix"), _prefix),
+        "idle": (t("Idle sessions"), _idle),
+        "turns": (t("Growing conversation"), _turns),
+        "second": (t("Second model"), _second),
+    }
+    names = {code: name for code, (name, _) in questions.items()}
+    chosen = parts.switch(t("What changes it"), names, "capacity_question", "prefix")
+    changed = questions[chosen][1](found)
+    limits = {t("scheduler limit"): float(memory.num_seqs_limit), t("in flight"): memory.peak_concurrency}
+    figure = charts.room_curve(found.points, changed, found.marks, limits, parts.tones())
+    parts.chart(figure, about_capacity.curve_alt(found.marks, memory), "memory_room")
+    st.caption(parts.escape(about_capacity.tokens_meaning(found.room) + " " + about_capacity.provenance()))
+
+
+def _number(label: str, key: str, default: float, low: float, high: float, step: float, help_text: str = "") -> float:
+    """A number of this page; it is not part of the scenario and stays with the visitor. Emptied = the default."""
+    whole = all(float(value).is_integer() for value in (default, low, high, step))
+    kind = int if whole else float
+    given = st.number_input(
+        label, kind(low), kind(high), kind(default), kind(step), key=key, help=help_text or None,
+        persist_state="session", format="%d" if whole else "%g",
+    )  # fmt: skip
+    return float(default if given is None else given)
+
+
+def _result(found: Found, sentence: str, rows: about_capacity.Rows, lines: Sequence[str], source: str) -> None:
+    """The answer, its few numbers, and how they are made."""
+    st.markdown(f"**{parts.escape(sentence)}**")
+    if rows:
+        parts.prose(rows)
+    every = [*about_capacity.base_formulas(found.marks, found.room), *lines]
+    parts.computed([parts.escape(line) for line in every], [BLOCKS_SOURCE, source])
+
+
+def _prefix(found: Found) -> tuple[str, Points] | None:
+    """A prefix kept once for the requests that begin with it."""
+    longest = found.room.report.max_model_len_tokens
+    left, right = st.columns(2)
+    with left:
+        tokens = _number(t("Prefix (tokens)"), "room_prefix", min(2000, longest), 0, longest, 16)
+    with right:
+        share = _number(t("Requests that begin with it (%)"), "room_prefix_share", 80, 0, 100, 5) / 100
+    length = max(found.marks[0].tokens, round(tokens) + 1)
+    got = share_prefix(found.room, prefix_tokens=round(tokens), share=share, length_tokens=length)
+    _result(
+        found,
+        about_capacity.prefix_sentence(got),
+        about_capacity.prefix_rows(got),
+        about_capacity.prefix_formulas(got),
+        BLOCKS_SOURCE,
+    )
+    curve = [
+        (size, share_prefix(found.room, prefix_tokens=round(tokens), share=share, length_tokens=round(size)).sequences)
+        for size, _ in found.points
+        if size > tokens
+    ]
+    return (t("Prefix kept once"), curve) if len(curve) > 1 else None
+
+
+def _idle(found: Found) -> tuple[str, Points] | None:
+    """Sessions whose user pauses. Their share and context are part of the scenario: they count in the KV demand."""
+    scenario = found.asked.scenario
+    workload, deployment = scenario.workload, scenario.deployment
+    nominal = (deployment.gpu.pcie_bytes_per_s or 0.0) / GB
+    first, second = st.columns(2)
+    with first:
+        inputs.number("idle_share")
+        pause_s = _number(t("Pause of a user (s)"), "room_pause", 60.0, LEAST_PAUSE_S, 86_400.0, 10.0)
+    with second:
+        inputs.number("idle_context")
+        link = _number(
+            t("Host link (GB/s)"), "room_link", nominal, 0.0, 2_000.0, 1.5, t("One direction, per GPU; nominal.")
+        )
+    latency = resources.latency_or_reason(found.asked)
+    rate = latency.request_rate_per_s / deployment.replicas if isinstance(latency, LatencyReport) else None
+    got = keep_idle(found.room, workload, request_rate_per_s=rate, pause_s=pause_s, link_bytes_per_s=link * GB or None)
+    _result(
+        found,
+        about_capacity.idle_sentence(got),
+        about_capacity.idle_rows(got, pause_s) if got.idle else [],
+        about_capacity.idle_formulas(got, workload.idle_share),
+        EVICTION_SOURCE,
+    )
+    left_share = max(0.0, 1 - got.idle_bytes / got.pool_bytes)
+    if not got.idle or not left_share:
+        return None
+    return t("Beside the idle sessions"), [(size, held * left_share) for size, held in found.points]
+
+
+def _turns(found: Found) -> tuple[str, Points] | None:
+    """A conversation that sends its whole history with every turn."""
+    first, second = st.columns(2)
+    with first:
+        turns = _number(t("Turns"), "room_turns", 10, 1, 1000, 1)
+        new = _number(t("New prompt per turn (tokens)"), "room_turn_new", 150, 1, 1_000_000, 50)
+    with second:
+        system = _number(t("Instructions (tokens)"), "room_turn_system", 1000, 0, 1_000_000, 100)
+        output = _number(t("Output per turn (tokens)"), "room_turn_output", 300, 1, 1_000_000, 50)
+    got = converse(
+        found.room,
+        turns=round(turns),
+        system_tokens=round(system),
+        new_tokens=round(new),
+        output_tokens=round(output),
+    )
+    _result(
+        found,
+        about_capacity.turns_sentence(got),
+        about_capacity.turns_rows(got),
+        about_capacity.turns_formulas(got),
+        BLOCKS_SOURCE,
+    )
+    if len(got.turns) < 2:  # noqa: PLR2004 - a line has two ends
+        return None
+    return t("Turn by turn"), [(turn.context_tokens, turn.sequences) for turn in got.turns]
+
+
+def _second(found: Found) -> tuple[str, Points] | None:
+    """A second model on the same GPUs."""
+    deployment, length = found.asked.scenario.deployment, found.marks[1].tokens
+    names = {code: code for code in sorted(catalogue.models(), key=str.lower)}
+    model = parts.pick(t("Second model"), names, "room_second", list(names).index(SMALL) if SMALL in names else 0)
+    left, right = st.columns(2)
+    with left:
+        own = _number(t("Memory fraction of the first"), "room_fraction_own", 0.55, 0.01, 1.0, 0.05)
+    with right:
+        other = _number(t("Memory fraction of the second"), "room_fraction_other", 0.35, 0.01, 1.0, 0.05)
+    try:
+        got = place_together(
+            deployment,
+            catalogue.model(model).spec(),
+            first_fraction=own,
+            second_fraction=other,
+            length_tokens=length,
+        )
+    except PlimsollError as error:
+        st.warning(t(error.message))
+        return None
+    _result(
+        found,
+        about_capacity.neighbours_sentence(got),
+        about_capacity.neighbours_rows(got),
+        about_capacity.neighbours_words(got),
+        FRACTION_SOURCE,
+    )
+    if not got.first.report.fits:
+        return None
+    return t("With this fraction"), about_memory.capacity(replace(deployment, memory_fraction=own), got.first.report)

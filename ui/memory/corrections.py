@@ -2,9 +2,142 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from calc.block_size import block_size_row
+from calc.capacity import Mark, Room, marks
+from calc.eviction import Budgets, evict
+from calc.kv_formats import alignment_of, formats_of
 from calc.memory import MemoryReport
+from calc.waste import BLOCK_SIZES_TOKENS, WasteReport, waste_of
+from ui import charts, parts, resources
 from ui.resources import Asked
+from ui.story import about_corrections, about_memory
+from ui.text import t
+
+WASTE_SOURCE = "Kwon et al., PagedAttention, SOSP 2023; vLLM launch post, June 2023"
+BLOCKS_SOURCE = "NVIDIA, 5x faster time to first token with early KV cache reuse, November 2024; vLLM block tables"
+EVICTION_SOURCE = "H2O and Scissorhands, NeurIPS 2023"
+FORMATS_SOURCE = "vLLM utils/torch_utils.py, triton_attn.py; NVIDIA, NVFP4 KV cache, December 2025"
+PREFIX_TOKENS, WINDOW_TOKENS, KEPT_PERCENT, FULL_LAYERS_PERCENT = 2000, 2048, 20, 10
+"""What the inputs say at first: a long system prompt, a common window, H2O's budget, a layer in ten kept whole."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What every question of this view begins with."""
+
+    asked: Asked
+    memory: MemoryReport
+    room: Room
+    marks: tuple[Mark, ...]
+
+
+_KEYS: dict[str | type[Any], Callable[[Any], Any]] = {Asked: lambda asked: asked.key, MemoryReport: repr}
+
+
+@st.cache_resource(max_entries=resources.KEPT, show_spinner=False, hash_funcs=_KEYS)
+def _found(asked: Asked, memory: MemoryReport) -> Found:
+    room = Room.of(asked.scenario.deployment, memory)
+    return Found(asked=asked, memory=memory, room=room, marks=marks(room, asked.scenario.workload))
+
+
+@st.cache_resource(max_entries=resources.KEPT, show_spinner=False, hash_funcs=_KEYS)
+def _waste_of(asked: Asked, memory: MemoryReport) -> WasteReport:
+    return waste_of(asked.scenario.deployment, memory, asked.scenario.workload)
 
 
 def show(asked: Asked, memory: MemoryReport) -> None:
-    """Not drawn yet."""
+    """One of four corrections to the plain formula, each with the user's own numbers."""
+    if not memory.fits:
+        st.info(about_memory.sentence(memory))
+        return
+    questions = {
+        "waste": (t("Reserved and empty"), _waste),
+        "blocks": (t("Block size"), _blocks),
+        "eviction": (t("Eviction"), _eviction),
+        "formats": (t("Cache formats"), _formats),
+    }
+    names = {code: name for code, (name, _) in questions.items()}
+    chosen = parts.switch(t("Correction"), names, "correction", "waste")
+    questions[chosen][1](_found(asked, memory))
+
+
+def _say(sentence: str, lines: Sequence[str] = ()) -> None:
+    st.markdown(f"**{parts.escape(sentence)}**")
+    for line in lines:
+        st.caption(parts.escape(line))
+
+
+def _how(lines: Sequence[str], source: str) -> None:
+    parts.computed([parts.escape(line) for line in lines], [source])
+
+
+def _waste(found: Found) -> None:
+    """Reserving the maximum, powers of two, and blocks of each size."""
+    waste = _waste_of(found.asked, found.memory)
+    _say(about_corrections.waste_sentence(waste))
+    figure = charts.waste_bars(about_corrections.pictured(waste), parts.tones())
+    parts.chart(figure, about_corrections.waste_alt(waste), "memory_waste")
+    parts.prose(about_corrections.waste_rows(waste))
+    _how(about_corrections.waste_formulas(waste), WASTE_SOURCE)
+
+
+def _whole(label: str, key: str, default: int, low: int, high: int, step: int) -> int:
+    given = st.number_input(label, low, high, default, step, key=key, persist_state="session", format="%d")
+    return default if given is None else int(given)
+
+
+def _blocks(found: Found) -> None:
+    """How much of a shared prefix each block size loses, and what it costs to keep books."""
+    longest, own = found.memory.max_model_len_tokens, found.memory.block_size_tokens
+    prefix = _whole(t("Prefix (tokens)"), "room_prefix", min(PREFIX_TOKENS, longest), 0, longest, 16)
+    tables = len(found.room.plan.groups)
+    rows = [
+        block_size_row(size, prefix_tokens=prefix, block_tables=tables) for size in sorted({*BLOCK_SIZES_TOKENS, own})
+    ]
+    rest = max(0.0, found.asked.scenario.workload.prompt_tokens.mean() - prefix)
+    _say(about_corrections.blocks_sentence(rows, own, prefix), about_corrections.blocks_words(rest))
+    parts.prose(about_corrections.blocks_rows(rows))
+    _how(about_corrections.blocks_formulas(rest), BLOCKS_SOURCE)
+
+
+def _length(found: Found) -> int:
+    """Length of every sequence; empty = the load's own P95."""
+    longest, own = found.memory.max_model_len_tokens, found.marks[1].tokens
+    given = st.number_input(
+        t("Length of every sequence (tokens)"), 1, longest, None, 512, key="room_length", persist_state="session",
+        format="%d", placeholder=t("your P95: {length:tok}", length=own),
+    )  # fmt: skip
+    return own if given is None else int(given)
+
+
+def _eviction(found: Found) -> None:
+    """Budgets that drop tokens."""
+    left, right = st.columns(2)
+    with left:
+        length = _length(found)
+        share = _whole(t("Tokens kept by score (%)"), "room_kept", KEPT_PERCENT, 1, 100, 5) / 100
+    with right:
+        window = _whole(t("Window (tokens)"), "room_window", WINDOW_TOKENS, 1, 20_000_000, 512)
+        full = _whole(t("Layers that keep all (%)"), "room_full_layers", FULL_LAYERS_PERCENT, 0, 100, 5) / 100
+    budgets = Budgets(window_tokens=window, kept_share=share, full_layers_share=full)
+    rows = evict(found.room, length, budgets)
+    _say(about_corrections.eviction_sentence(rows, length), about_corrections.eviction_words())
+    parts.prose(about_corrections.eviction_rows(rows, budgets))
+    _how(about_corrections.eviction_formulas(rows), EVICTION_SOURCE)
+
+
+def _formats(found: Found) -> None:
+    """The same pool in every cache format, and what this model's blocks round away."""
+    length = _length(found)
+    rows = formats_of(found.asked.scenario.deployment, found.memory, length)
+    rounded = alignment_of(found.room, length)
+    lines = [*about_corrections.formats_words(rows), about_corrections.alignment_words(rounded)]
+    _say(about_corrections.formats_sentence(rows, length), lines)
+    parts.prose(about_corrections.formats_rows(rows, found.memory.kv_dtype))
+    _how(about_corrections.formats_formulas(rows, rounded), FORMATS_SOURCE)
