@@ -9,6 +9,14 @@ from calc.budget import Stage, covered_runtime_bytes, plan_stages
 from calc.deployment import Deployment
 from calc.engine import FractionOf, TokensMeaning, resolve
 from calc.errors import ImpossibleDeployment
+from calc.log_reasons import (
+    AGREES_SHARE,
+    WORTH_TELLING_BYTES,
+    least_of_ranks,
+    most_of_ranks,
+    own_reasons,
+    rank_reasons,
+)
 from calc.measured import MeasuredMemory
 from calc.measured_match import differences, listed, logged_gpu, started_as
 from calc.memory import estimate_memory
@@ -16,10 +24,6 @@ from calc.messages import Message, msg
 from calc.pool import plan_for
 from calc.startup_log import Seen, StartupLog
 from calc.units import GIB
-
-WORTH_TELLING_BYTES = GIB // 20
-"""From here on a difference is explained: logs round to 0.01 GiB, and ranks differ by a few of these."""
-AGREES_SHARE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,19 +136,6 @@ def _from_settings(sides: _Sides, figure: Callable[[Stage], int]) -> Iterator[Me
         yield text
 
 
-def _ranks(seen: Seen[float] | None, text: Callable[[float, float], Message]) -> Iterator[Message]:
-    if seen is not None and seen.differs:
-        yield text(seen.low, seen.high)
-
-
-def _most(low: float, high: float) -> Message:
-    return msg("Ranks took {low:.2f} to {high:.2f} GiB: the fullest counts.", low=low / GIB, high=high / GIB)
-
-
-def _least(low: float, high: float) -> Message:
-    return msg("Ranks had {low:.2f} to {high:.2f} GiB left: the least counts.", low=low / GIB, high=high / GIB)
-
-
 def _line(seen: Seen[float] | None) -> str:
     return "" if seen is None else seen.line
 
@@ -169,17 +160,17 @@ def _logged_budget(sides: _Sides) -> int | None:
         if measured.kv_pool_bytes is None or measured.weights_bytes is None:
             return None
         # The fraction of these engines covers what was found to be free: weights and pool are what it came to.
-        return measured.weights_bytes + measured.kv_pool_bytes + _covered_beside_weights(sides)
+        return (
+            measured.weights_bytes
+            + measured.kv_pool_bytes
+            + covered_runtime_bytes(sides.deployment, sides.asked.runtime)
+        )
     if sides.log.budget_bytes is not None:
         return round(sides.log.budget_bytes.value)
     if sides.log.memory_fraction is None and not sides.log.tells_settings:
         return None
     total = logged_gpu(measured, sides.deployment).memory_bytes
     return int(total * resolve(started_as(measured, sides.deployment)).memory_fraction)
-
-
-def _covered_beside_weights(sides: _Sides) -> int:
-    return covered_runtime_bytes(sides.deployment, sides.asked.runtime)
 
 
 def _budget_why(sides: _Sides) -> Iterator[Message]:
@@ -210,9 +201,9 @@ def _covered(
     """A part inside the budget: what it takes more, the pool has less."""
     logged = round(seen.value) if logged is None and seen is not None else logged
     estimated = figure(sides.asked)
-    why = [*_from_settings(sides, figure), *_ranks(seen, _most)]
+    why = [*_from_settings(sides, figure), *rank_reasons(seen, most_of_ranks)]
     if not why and logged is not None:
-        why = list(_own_reasons(part, estimated, logged))
+        why = list(own_reasons(part, estimated, logged))
     return ComparedPart(
         part=part,
         label=label,
@@ -222,25 +213,6 @@ def _covered(
         why=tuple(why),
         line=_line(seen),
     )
-
-
-def _own_reasons(part: str, estimated: int, logged: int) -> Iterator[Message]:
-    difference = abs(logged - estimated)
-    if difference <= max(WORTH_TELLING_BYTES, AGREES_SHARE * estimated):
-        yield msg("Agrees.")
-    elif part == "weights" and logged > estimated:
-        yield msg(
-            "The checkpoint holds more than was counted: layers kept in higher precision, padding, or an encoder."
-        )
-    elif part == "weights":
-        yield msg("The checkpoint holds less than was counted: another quantisation, or layers that are shared.")
-    elif part == "activation":
-        yield msg("The warm-up of this version and its kernels needs another amount than those the estimate was fitted "
-                  "on.")  # fmt: skip
-    elif part == "non_torch":
-        yield msg("Libraries and communication buffers depend on driver, NCCL and the links between the GPUs.")
-    elif part == "graphs":
-        yield msg("It depends on how many batch sizes are captured.")
 
 
 def _runtime(sides: _Sides) -> list[ComparedPart]:
@@ -284,22 +256,27 @@ def _logged_graphs(sides: _Sides) -> int | None:
 
 
 def _graphs(sides: _Sides) -> ComparedPart:
-    log, inside = sides.log, sides.graphs_in_budget and sides.of_total
-    reserved = sides.measured.graph_reserved_bytes
+    """Graphs change the pool only where they come out of the budget, on either side."""
+    log, inside, reserved = sides.log, sides.graphs_in_budget and sides.of_total, sides.measured.graph_reserved_bytes
     seen = log.graph_estimate_bytes if inside and reserved is not None else log.graph_bytes
-    row = _covered(sides, "graphs", msg("CUDA graphs"), lambda stage: stage.runtime.graph_bytes, seen, inside=inside)
-    where = (
-        msg("This version sets room for graphs aside inside the budget.")
-        if inside
-        else msg("Captured outside the budget: the pool does not depend on it.")
-    )
-    used = log.graph_bytes
-    extra = (
-        (msg("Set aside before capture; {used:.2f} GiB were used in the end.", used=used.value / GIB),)
-        if inside and reserved is not None and used is not None
-        else ()
-    )
-    return replace(row, why=(where, *extra, *row.why)) if row.logged_bytes is not None else row
+    row = _covered(sides, "graphs", msg("CUDA graphs"), lambda stage: stage.runtime.graph_bytes, seen)
+    if row.logged_bytes is None:
+        return row
+    expected = sides.of_total and sides.deployment.engine.graphs_in_budget
+    effect = (row.estimated_bytes if expected else 0) - (row.logged_bytes if inside else 0)
+    return replace(row, effect_bytes=effect, why=(*_graphs_why(sides, inside, expected), *row.why))
+
+
+def _graphs_why(sides: _Sides, inside: bool, expected: bool) -> Iterator[Message]:
+    if inside != expected:
+        yield msg("This start took them from the budget.") if inside else msg("This start left them out of the budget.")
+    elif inside:
+        yield msg("This version sets room for graphs aside inside the budget.")
+    else:
+        yield msg("Captured outside the budget: the pool does not depend on it.")
+    used = sides.log.graph_bytes
+    if inside and sides.measured.graph_reserved_bytes is not None and used is not None:
+        yield msg("Set aside before capture; {used:.2f} GiB were used in the end.", used=used.value / GIB)
 
 
 def _rest(effect_bytes: int) -> ComparedPart:
@@ -318,7 +295,7 @@ def _rest(effect_bytes: int) -> ComparedPart:
 
 def _pool(sides: _Sides) -> ComparedPart:
     seen = sides.log.kv_pool_bytes
-    why = [*_from_settings(sides, lambda stage: stage.room_bytes), *_ranks(seen, _least)]
+    why = [*_from_settings(sides, lambda stage: stage.room_bytes), *rank_reasons(seen, least_of_ranks)]
     if seen is not None and " GB" in seen.line:
         why.append(msg("GB in this log means GiB."))
     return ComparedPart(

@@ -13,6 +13,8 @@ from calc.memory import MemoryReport
 from calc.messages import Message
 from calc.units import KILO
 
+MEMORY_PARTS = ("weights", "activation", "non_torch", "graphs", "kv_pool")
+"""Parts of a GPU's memory that a start-up log can measure."""
 _DIGITS = 9
 """Of milliseconds, rates and shares: far below what any clock or model can tell apart; small rates keep theirs."""
 
@@ -49,7 +51,9 @@ def memory_answer(report: MemoryReport, notes: tuple[Message, ...] = ()) -> dict
         "gpu_memory_bytes": report.total_bytes,
         "budget_bytes_per_gpu": report.budget_bytes,
         "kv_dtype": report.kv_dtype,
-        "weights_provenance": "declared" if report.weights_declared else "estimated",
+        "weights_provenance": report.origin("weights"),
+        "provenance": {part: report.origin(part) for part in MEMORY_PARTS},
+        **({"log_id": report.log_id, "log_date": report.log_date} if report.log_id else {}),
         "model_version": MODEL_VERSION,
         "notes": _texts(notes + report.notes),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calc.deployment import Deployment
 from calc.errors import InputError, PlimsollError, UnreadableFile
@@ -18,6 +18,11 @@ from data.case import read_case, read_deployment
 from data.case_evidence import read_evidence
 from data.case_fields import Fields, as_object
 from data.case_lines import split_cases
+
+if TYPE_CHECKING:
+    from calc.measured import MeasuredMemory
+    from calc.startup_log import StartupLog
+    from data.records import ReadResult
 
 BENCH_CASE: Mapping[str, Any] = {
     "model": "meta-llama/Meta-Llama-3.1-8B-Instruct",
@@ -31,6 +36,7 @@ BENCH_CASE: Mapping[str, Any] = {
 }
 """The load the simulator's speed is measured on."""
 BENCH_RUNS = 5
+ISO_DAY = len("2026-11-30")
 PROBE_TOOL = "plimsoll-probe"
 """How the measuring process signs its result."""
 
@@ -117,7 +123,29 @@ def read(path: Path) -> dict[str, Any]:
         ],
         "problems": [{"line": problem.line, "reason": str(problem.reason)} for problem in result.problems],
         "notes": list(result.notes),
+        **(_log_answer(result, _content(path)) if result.startup else {}),
     }
+
+
+def _log_answer(result: ReadResult, content: bytes) -> dict[str, Any]:
+    """A start-up log: its figures with their lines, and the start it measured, ready to be put into a case."""
+    from data.case_measured import log_answer, write_measured
+
+    assert result.startup is not None  # only called for logs
+    measured = _measured(result.startup, content)
+    return {"startup_log": log_answer(result.startup), "measured_memory": write_measured(measured)}
+
+
+def _measured(log: StartupLog, content: bytes) -> MeasuredMemory:
+    """What the log alone says: settings that it does not name are taken as the engine's defaults."""
+    from calc.measured_start import measured_start
+    from data import catalogue
+    from data.store import content_id
+    from data.store_database import utc_now
+
+    names = {entry.name for entry in catalogue.models().values()}
+    today = utc_now()[:ISO_DAY]
+    return measured_start(log, None, log_id=content_id(content), date=today, known_models=names).memory
 
 
 def ingest(path: Path) -> dict[str, Any]:
@@ -131,6 +159,9 @@ def ingest(path: Path) -> dict[str, Any]:
     with Store(default_path()) as store:
         if result is None:
             added = store.add_probe(probe, measured_at=str(probe.get("started_at", "")))
+        elif result.startup is not None:
+            answer = _log_answer(result, content)
+            added = store.add_startup_log(answer["startup_log"], answer["measured_memory"], name=path.name)
         else:
             added = store.add_file(result, file_id=content_id(content), size_bytes=len(content))
     return {

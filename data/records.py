@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from calc.messages import Message
+from calc.startup_log import StartupLog
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,3 +169,5 @@ class ReadResult:
     """Codes for a program, e.g. ``encoding_gbk``."""
     snapshots: tuple[MetricsSnapshot, ...] = ()
     """Filled instead of ``runs`` when the file is a metrics text."""
+    startup: StartupLog | None = None
+    """Filled instead of ``runs`` when the file is the start-up log of an engine."""

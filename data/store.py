@@ -35,17 +35,20 @@ from data.store_records import (
     StoredReview,
     StoredRun,
     StoredSnapshot,
+    StoredStartupLog,
 )
 from data.store_rows import (
     file_row,
     run_rows,
     scenario_version,
     snapshot_rows,
+    startup_log_row,
     stored_file,
     stored_probe,
     stored_review,
     stored_run,
     stored_snapshot,
+    stored_startup_log,
 )
 
 __all__ = [
@@ -60,6 +63,7 @@ __all__ = [
     "StoredReview",
     "StoredRun",
     "StoredSnapshot",
+    "StoredStartupLog",
     "content_id",
     "default_path",
 ]
@@ -72,6 +76,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "run": ("runs", "run_id"),
     "snapshot": ("snapshots", "snapshot_id"),
     "probe": ("probes", "probe_id"),
+    "startup_log": ("startup_logs", "log_id"),
     "scenario": ("scenarios", "scenario_id"),
     "review": ("reviews", "review_id"),
     **{kind: (table, "entry_id") for kind, table in OWN_TABLES.items()},
@@ -163,13 +168,19 @@ class Store:
         text = codec.to_json(dict(probe))
         probe_id = content_id(text.encode())
         row = {"probe_id": probe_id, "measured_at": measured_at, "stored_at": utc_now(), "probe": text}
-        with self._db.writing() as cursor:
-            known = cursor.execute("SELECT count(*) FROM probes WHERE probe_id = ?", [probe_id]).fetchall()[0][0]
-            if known:
-                self._restore(cursor, "probe", probe_id)
-            else:
-                insert(cursor, "probes", [row])
-        return AddOutcome(file_id=probe_id, stored_ids=(probe_id,), already_there=bool(known))
+        return self._add_once("probe", probe_id, row)
+
+    def add_startup_log(self, read: Mapping[str, Any], measured: Mapping[str, Any], *, name: str) -> AddOutcome:
+        """Store what a start-up log said and the start it measured; the same log again adds nothing."""
+        row = startup_log_row(read, measured, name, utc_now())
+        return self._add_once("startup_log", row["log_id"], row)
+
+    def startup_logs(self) -> tuple[StoredStartupLog, ...]:
+        """Start-up logs, newest first."""
+        rows = self._db.select(
+            f"SELECT * FROM startup_logs WHERE log_id NOT IN ({HIDDEN}) ORDER BY stored_at DESC, log_id"
+        )
+        return tuple(stored_startup_log(row) for row in rows)
 
     def probes(self) -> tuple[StoredProbe, ...]:
         """Measurements of this machine, newest first."""
@@ -313,6 +324,18 @@ class Store:
         if kind not in KINDS:
             raise StoreError(msg("{kind} is no kind of row: use one of {kinds}.", kind=kind, kinds=", ".join(KINDS)))
         return KINDS[kind]
+
+    def _add_once(self, kind: str, row_id: str, row: Mapping[str, Any]) -> AddOutcome:
+        """Add a row named by its content; there already, it only becomes visible again."""
+        table, column = KINDS[kind]
+        with self._db.writing() as cursor:
+            query = f"SELECT count(*) FROM {table} WHERE {column} = ?"
+            known = cursor.execute(query, [row_id]).fetchall()[0][0]
+            if known:
+                self._restore(cursor, kind, row_id)
+            else:
+                insert(cursor, table, [row])
+        return AddOutcome(file_id=row_id, stored_ids=(row_id,), already_there=bool(known))
 
     def _restore(self, cursor: duckdb.DuckDBPyConnection, kind: str, target_id: str) -> None:
         """Content given again after its deletion is wanted again."""

@@ -92,6 +92,20 @@ class StoredProbe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredStartupLog:
+    """What the start-up log of an engine said, and the start it measured as a case carries it."""
+
+    log_id: str
+    name: str
+    stored_at: str
+    engine: str
+    engine_version: str
+    model: str
+    read: Mapping[str, Any]
+    measured: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnEntry:
     """A model, GPU or price the team added to the catalogue. A price is named after its GPU."""
 

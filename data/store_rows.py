@@ -17,6 +17,7 @@ from data.store_records import (
     StoredReview,
     StoredRun,
     StoredSnapshot,
+    StoredStartupLog,
 )
 
 
@@ -92,6 +93,25 @@ def stored_snapshot(row: Mapping[str, Any]) -> StoredSnapshot:
 def stored_probe(row: Mapping[str, Any]) -> StoredProbe:
     """One row of ``probes``."""
     return StoredProbe(**{**row, "probe": json.loads(row["probe"])})
+
+
+def startup_log_row(read: Mapping[str, Any], measured: Mapping[str, Any], name: str, now: str) -> dict[str, Any]:
+    """A row of ``startup_logs``."""
+    return {
+        "log_id": str(measured["log_id"]),
+        "name": name,
+        "stored_at": now,
+        "engine": str(measured["engine"]),
+        "engine_version": str(measured["engine_version"]),
+        "model": str(measured["model"]),
+        "read": codec.to_json(dict(read)),
+        "measured": codec.to_json(dict(measured)),
+    }
+
+
+def stored_startup_log(row: Mapping[str, Any]) -> StoredStartupLog:
+    """One row of ``startup_logs``."""
+    return StoredStartupLog(**{**row, "read": json.loads(row["read"]), "measured": json.loads(row["measured"])})
 
 
 def scenario_version(row: Mapping[str, Any]) -> ScenarioVersion:

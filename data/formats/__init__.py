@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
-from data.formats import metrics_file, vllm_serve
+from data.formats import metrics_file, startup_log, vllm_serve
 from data.formats.columns import ColumnGuess, guesses
 from data.formats.document import Document, open_document
 from data.formats.fields import FIELD_CHOICES
@@ -50,6 +50,8 @@ def read(content: bytes, name: str, columns: Mapping[str, str] | None = None) ->
 
     ``columns`` corrects what the headers of a hand-made table seem to mean: header → ``ttft.p99:ms``, ``ignore`` …
     """
+    if columns is None and startup_log.looks_like(content):
+        return startup_log.read(content, name)
     document = open_document(content, name)
     reader = _reader(document) if columns is None else None
     if reader is not None:
@@ -62,6 +64,8 @@ def propose_columns(content: bytes, name: str) -> tuple[ColumnGuess, ...]:
 
     Empty when there is nothing to ask: a tool's own format, or a file that :func:`read` refuses with its reason.
     """
+    if startup_log.looks_like(content):
+        return ()
     try:
         document = open_document(content, name)
         return () if _reader(document) else guesses(_table(document))

@@ -32,6 +32,7 @@ from data.formats.startup_rules import (
     VLLM,
     Rule,
 )
+from data.records import ReadResult
 
 MAX_LOG_BYTES = 25 * 10**6
 """Largest log read; a start of a node with eight GPUs writes a few hundred kilobytes."""
@@ -46,8 +47,9 @@ PREFIX = 160
 LETTERS = 8
 """Of a word whose beginning differs between versions, such as Available and available."""
 RESOLVED_BY_SGLANG = ("max_num_batched_tokens", "max_num_seqs", "max_model_len_tokens")
+FORMATS = {"vllm": "vllm_log", "sglang": "sglang_log", "tensorrt-llm": "tensorrt_llm_log"}
 _RANK = re.compile(r"(?:TP|PP|DP|EP|Worker_|rank ?|RANK |pid=|pid )\w{0,12}")
-_ASCII_MARKS = tuple(rule.words for rule in RULES if rule.words.isascii()) + tuple(REFUSED)
+_MARKS = (*dict.fromkeys(rule.words for rule in RULES if TELLS_START & set(rule.fields)), *REFUSED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +70,7 @@ def looks_like(content: bytes) -> bool:
     wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
     head = content[:MAX_LOG_BYTES]
     text = head.decode("utf-16", "ignore") if wide else head.decode("utf-8", "ignore")
-    return any(mark in text for mark in _ASCII_MARKS) and _is_log(text)
+    return any(mark in text for mark in _MARKS) and _is_log(text)
 
 
 def _is_log(text: str) -> bool:
@@ -90,6 +92,16 @@ def read_startup_bytes(content: bytes, name: str) -> StartupLog:
         )
     text, _ = decode(content, name)
     return read_startup_log(text)
+
+
+def read(content: bytes, name: str) -> ReadResult:
+    """The log as a read result; ``format`` names the engine."""
+    log = read_startup_bytes(content, name)
+    return ReadResult(file=name, format=FORMATS[log.engine], runs=(), startup=log, notes=_notes(log))
+
+
+def _notes(log: StartupLog) -> tuple[str, ...]:
+    return ("several_starts_last_read",) if log.starts > 1 else ()
 
 
 def read_startup_log(text: str) -> StartupLog:
