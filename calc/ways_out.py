@@ -18,6 +18,7 @@ from calc.units import GIB
 from calc.ways_change import change_of, changed_flags
 from calc.ways_gap import Gap, Peak, at_peak, carries, gap_of, longest_length, lost_share, planned_peak
 from calc.ways_levers import GROWING, LEVERS, Place
+from calc.workload import Prices
 
 LEAST_GAIN_BYTES = GIB // 10
 """A lever that gains less and does not suffice is no way out."""
@@ -89,11 +90,13 @@ class _Bench:
     now_over_bytes: int
     peak: Peak
     formats: Mapping[str, ModelSpec]
+    prices: Mapping[str, Prices]
+    """Of other GPU types, by id."""
 
     def try_out(self, codes: tuple[str, ...], deployment: Deployment) -> Way:
         start = self.start
         same_gpu = deployment.gpu == start.deployment.gpu
-        prices = start.prices if same_gpu else replace(start.prices, gpu_hour=None)
+        prices = start.prices if same_gpu else self.prices.get(deployment.gpu.id, replace(start.prices, gpu_hour=None))
         scenario = replace(start, deployment=deployment, prices=prices)
         memory = at_peak(scenario, self.peak)
         gap = gap_of(deployment, memory, self.peak)
@@ -139,13 +142,14 @@ def ways_out(
     *,
     formats: Mapping[str, ModelSpec] | None = None,
     others: Sequence[Deployment] = (),
+    prices: Mapping[str, Prices] | None = None,
 ) -> WaysOut:
     """Every lever on ``scenario``, pairs where none alone is enough, and the given deployments on ``others``.
 
     ``memory`` is the scenario's own report, at the simulated peak where that is known; ``formats`` is the model as it
-    would be stored in FP8 or INT4, by dtype code.
+    would be stored in FP8 or INT4, by dtype code; ``prices`` those of other GPU types, by id.
     """
-    bench, now = _bench(scenario, memory, formats or {})
+    bench, now = _bench(scenario, memory, formats or {}, prices or {})
     singles: dict[str, tuple[Way, ...]] = {}
     refused: dict[str, Message] = {}
     for code in LEVERS:
@@ -160,7 +164,7 @@ def ways_out(
     found += [bench.try_out((OTHER_GPU,), other) for other in others]
     idle = [way for way in found if not way.starts > now.starts and _is_idle(way)]
     refused |= {way.codes[0]: msg("It gains next to nothing here.") for way in idle}
-    ranked = sorted((way for way in found if way not in idle), key=_rank)
+    ranked = sorted((way for way in found if way not in idle), key=lambda way: _rank(way, scenario.prices))
     return WaysOut(
         gap=now.gap,
         peak=bench.peak,
@@ -181,8 +185,11 @@ def _chosen(ways: Sequence[Way]) -> list[Way]:
     return [best] if starting is None or starting is best else [starting, best]
 
 
-def _bench(scenario: Scenario, memory: MemoryReport, formats: Mapping[str, ModelSpec]) -> tuple[_Bench, Way]:
-    plain = _Bench(start=scenario, now_over_bytes=0, peak=planned_peak(scenario, memory), formats=formats)
+def _bench(
+    scenario: Scenario, memory: MemoryReport, formats: Mapping[str, ModelSpec], prices: Mapping[str, Prices]
+) -> tuple[_Bench, Way]:
+    peak = planned_peak(scenario, memory)
+    plain = _Bench(start=scenario, now_over_bytes=0, peak=peak, formats=formats, prices=prices)
     now = plain.try_out((), scenario.deployment)
     return replace(plain, now_over_bytes=now.gap.over_bytes), replace(now, gained_bytes=0)
 
@@ -211,7 +218,7 @@ def _pairs(bench: _Bench, singles: Mapping[str, tuple[Way, ...]]) -> list[Way]:
     fine = [way for way in tried if way.suffices]
     if not fine and tried and not enough:
         fine = _thirds(bench, max(tried, key=lambda way: way.gained_bytes), [*helping, *later])
-    return sorted(fine, key=_rank)[:MOST_PAIRS]
+    return sorted(fine, key=lambda way: _rank(way, bench.start.prices))[:MOST_PAIRS]
 
 
 def _thirds(bench: _Bench, best: Way, codes: Iterable[str]) -> list[Way]:
@@ -242,12 +249,22 @@ def _on_top(bench: _Bench, way: Way, code: str, most_gpus: int) -> list[Way]:
     return [] if isinstance(pulled, Message) or not pulled else [_best(pulled)]
 
 
-def _rank(way: Way) -> tuple[bool, bool, bool, int, int, int]:
-    """Suffices, starts; known price before unknown; fewer GPUs; milder; more room. Below that, what gains most."""
+def _rank(way: Way, now: Prices) -> tuple[bool, bool, bool, float, int, int]:
+    """Suffices, starts; known price before unknown; cheaper; milder; more room. Below that, what gains most."""
+    unknown, cost = _cost(way, now)
     if not way.suffices:
-        return (True, not way.starts, OTHER_GPU in way.codes, 0, 0, -way.gained_bytes)
+        return (True, not way.starts, unknown, 0.0, 0, -way.gained_bytes)
     severity = way.severity + (LOSING_SEVERITY if way.lost_share > FEW_LOST_SHARE else 0)
-    return (False, False, OTHER_GPU in way.codes, way.gpu_count, severity, -way.gained_bytes)
+    return (False, False, unknown, cost, severity, -way.gained_bytes)
+
+
+def _cost(way: Way, now: Prices) -> tuple[bool, float]:
+    """Whether it cannot be compared with today's, and the amount; without a price the GPUs of one type compare."""
+    if OTHER_GPU not in way.codes:
+        return False, float(way.gpu_count) if way.cost_per_hour is None else way.cost_per_hour
+    if now.gpu_hour is None or way.cost_per_hour is None or way.scenario.prices.currency != now.currency:
+        return True, float(way.gpu_count)
+    return False, way.cost_per_hour
 
 
 def _finished(way: Way, start: Scenario) -> Way:

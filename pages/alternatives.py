@@ -3,11 +3,19 @@
 import streamlit as st
 
 from ui import charts, library, parts, resources, state
+from ui.memory import ways
 from ui.story import about_both, about_latency, about_memory, words
 from ui.text import t
 
 asked = state.current()
 parts.heading(t("Alternatives"), words.describe(asked.scenario))
+memory = resources.memory(asked)
+if not memory.fits:
+    parts.answer(about_memory.sentence(memory), about_memory.figures(memory), good=False)
+    ways.offers(asked, ways.found(asked, memory).out)
+    parts.section(t("Saved scenarios"))
+    library.shelf(asked)
+    st.stop()
 
 options = library.alternatives(asked)
 chosen = parts.pick(t("Compare with"), options, "alternative", library.first_choice(asked, options))

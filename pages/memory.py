@@ -15,12 +15,7 @@ deployment = asked.scenario.deployment
 parts.heading(t("Memory"), words.describe(asked.scenario))
 parts.answer(
     about_memory.sentence(memory),
-    [
-        about_memory.fit(memory),
-        about_memory.sequences(memory),
-        about_memory.per_request(memory),
-        about_memory.demand(memory),
-    ],
+    about_memory.figures(memory),
     good=memory.fits and memory.kv_demand_bytes <= memory.kv_pool_bytes,
 )
 names = {
@@ -39,7 +34,7 @@ views = {
     "log": log,
     "launch": launch,
 }
-views[parts.switch(t("View"), names, "memory_view", "budget")].show(asked, memory)
+views[parts.switch(t("View"), names, "memory_view", "budget" if memory.fits else "ways")].show(asked, memory)
 
 parts.notes([*asked.notes, *memory.notes])
 parts.computed(about_memory.formulas(deployment, memory), [deployment.engine.source, deployment.gpu.source])

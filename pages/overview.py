@@ -25,7 +25,7 @@ left, right = st.columns(2, gap="medium")
 with left:
     parts.section(t("Memory per GPU"), about_memory.sentence(memory))
     parts.chart(charts.hull([("", memory)], parts.tones()), about_memory.hull_alt(memory), "overview_hull")
-    parts.link("memory", t("What fills it, and what it holds"))
+    parts.link("memory", t("What fills it, and what it holds") if memory.fits else t("Ways to make it fit"))
 with right:
     if isinstance(latency, LatencyReport):
         parts.section(t("Latency under load"), about_latency.sentence(latency, slo))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from calc.capacity import Room, curve
 from calc.deployment import Deployment
 from calc.kv_formula import kv_formula
-from calc.memory import MemoryReport, sequences_at
+from calc.memory import MemoryReport
 from ui import format as show
 from ui.glossary import TERMS
 from ui.story.words import Figure, short_count
 from ui.text import t
 
-CAPACITY_POINTS = 24
-"""Points of the capacity curve."""
+
+def figures(memory: MemoryReport) -> list[Figure]:
+    """The answer row of memory."""
+    return [fit(memory), sequences(memory), per_request(memory), demand(memory)]
 
 
 def fit(memory: MemoryReport) -> Figure:
@@ -58,8 +61,8 @@ def demand(memory: MemoryReport) -> Figure:
 
 def sentence(memory: MemoryReport) -> str:
     """Does it fit?"""
-    if memory.over_bytes:
-        return t("Does not fit: {over:gib} over on each GPU.", over=memory.over_bytes)
+    if not memory.fits:
+        return _too_much(memory)
     if memory.kv_demand_bytes > memory.kv_pool_bytes:
         return t(
             "Fits, but the load wants {over:gib} more KV cache per GPU than the pool holds: requests will wait.",
@@ -69,6 +72,25 @@ def sentence(memory: MemoryReport) -> str:
         "Fits: the load uses {used:gib} of the {pool:gib} KV pool on each GPU.",
         used=memory.kv_demand_bytes,
         pool=memory.kv_pool_bytes,
+    )
+
+
+def _too_much(memory: MemoryReport) -> str:
+    """By how much it does not fit, and which part is at fault."""
+    if memory.kv_pool_bytes == 0:
+        return t(
+            "Does not fit: weights ({weights:gib}) and runtime ({runtime:gib}) are {over:gib} over the budget of "
+            "{budget:gib} on each GPU.",
+            weights=memory.weights_bytes,
+            runtime=memory.runtime_in_budget_bytes,
+            over=memory.over_bytes,
+            budget=memory.budget_bytes,
+        )
+    return t(
+        "Does not fit: the KV pool of {pool:gib} is {over:gib} short of one sequence of {length:tok} on each GPU.",
+        pool=memory.kv_pool_bytes,
+        over=memory.over_bytes,
+        length=memory.max_model_len_tokens,
     )
 
 
@@ -112,10 +134,7 @@ def _size(size_bytes: int) -> str:
 
 def capacity(deployment: Deployment, memory: MemoryReport) -> Sequence[tuple[float, float]]:
     """(length, sequences one replica holds), from one block to the max model length."""
-    low, high = memory.block_size_tokens, max(memory.max_model_len_tokens, memory.block_size_tokens + 1)
-    ratio = (high / low) ** (1 / (CAPACITY_POINTS - 1))
-    lengths = dict.fromkeys(round(low * ratio**step) for step in range(CAPACITY_POINTS))
-    return [(length, sequences_at(deployment, memory, length)) for length in lengths]
+    return curve(Room.of(deployment, memory))
 
 
 def capacity_alt(points: Sequence[tuple[float, float]]) -> str:
