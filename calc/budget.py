@@ -99,6 +99,7 @@ def band_half_bytes(deployment: Deployment, stage: Stage) -> int:
     model, engine = deployment.model, deployment.engine
     half = BAND_BASE_BYTES + _runtime_doubt_bytes(deployment, stage)
     half += 0 if model.weights_bytes_declared else BAND_WEIGHT_SHARE * stage.weights_bytes
+    half += 0 if model.weights_bytes_declared else model.weight_doubt_bytes / deployment.tp
     half += BAND_EXPERT_BYTES if model.moe else 0
     half += BAND_ENCODER_BYTES if model.multimodal else 0
     half += BAND_COLLECTIVE_SHARE * stage.runtime.non_torch_bytes if deployment.tp > 1 else 0

@@ -35,8 +35,8 @@ def draft_weights(
     last = heads.layers - 1
     parts = _mixer(fields, family, heads, group) + _feed_forward(fields, family, heads, group, experts, last)
     parts.append(Part(elements=2 * heads.hidden * heads.hidden, split=Split.NONE))
-    # Norms of both inputs and of the output, beside the layer's own.
-    parts.append(Part(elements=(family.norms_per_layer + 3) * heads.hidden, split=Split.NONE))
+    # Norms of both inputs and of the output, beside those of its attention and of its experts.
+    parts.append(Part(elements=(max(2, family.norms_per_layer) + 3) * heads.hidden, split=Split.NONE))
     return weigh(parts, storage, f"layers.{heads.layers}")
 
 
@@ -47,7 +47,7 @@ def _mixer(fields: Fields, family: Family, heads: Heads, group: LayerGroup) -> l
     if group.kind in (LayerKind.RECURRENT, LayerKind.NONE):
         return parts
     if family.mla:
-        return parts + _latent(fields, heads, names.attention)
+        return parts + _latent(fields, heads, group, names.attention)
     return parts + _attention(fields, family, heads, group, names.attention)
 
 
@@ -81,6 +81,8 @@ def dense_size(fields: Fields, family: Family, hidden: int, layer: int = 0) -> i
     if isinstance(listed, list) and listed:
         fields = Fields({**fields.inner, "intermediate_size": listed[min(layer, len(listed) - 1)]}, fields.outer)
     usual = hidden * family.mlp_times_hidden or None
+    if family.hybrid == "pure":
+        usual = 2 * hidden
     if family.experts and usual is None:
         # Models whose every layer has experts may name no dense width.
         usual = fields.optional("moe_intermediate_size")
@@ -162,7 +164,7 @@ def _norms(fields: Fields, family: Family, group: LayerGroup, width: int) -> int
     return {"head": group.head_dim * 2, "full": width}.get(style, 0)
 
 
-def _latent(fields: Fields, heads: Heads, name: str) -> list[Part]:
+def _latent(fields: Fields, heads: Heads, group: LayerGroup, name: str) -> list[Part]:
     latent, rope = fields.integer("kv_lora_rank"), fields.integer("qk_rope_head_dim")
     nope, value = fields.integer("qk_nope_head_dim"), fields.integer("v_head_dim")
     query_latent = fields.optional("q_lora_rank") or 0
@@ -176,7 +178,7 @@ def _latent(fields: Fields, heads: Heads, name: str) -> list[Part]:
             split=Split.NONE,
             module=f"{name}.kv_a_proj_with_mqa",
         ),
-        *_indexer(fields, heads.hidden, query_in, name),
+        *(_indexer(fields, heads.hidden, query_in, name) if group.sparse_index_bytes_per_token else ()),
         Part(elements=latent + query_latent, split=Split.NONE),
     ]
 

@@ -17,8 +17,8 @@ from calc.quantisation import Storage
 DRAFT_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 """How many layers of multi-token prediction the checkpoint holds."""
 MAX_DRAFT_LAYERS = 16
-OWN_DRAFT_VOCABULARY = ("deepseek",)
-"""Kinds of experts whose draft layers come with an embedding and a head of their own."""
+OWN_DRAFT_VOCABULARY = ("deepseek_v3", "deepseek_v32", "glm4_moe", "glm4_moe_lite")
+"""Types whose checkpoints repeat embedding and head for their draft layers; engines share the model's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def count_parameters(
     beside = gemma_extras(fields, family, heads.hidden, heads.layers, vocab)
     drafts = draft_count(fields)
     draft_layer = draft_weights(fields, family, heads, _draft_group(layers), storage, experts) if drafts else None
-    own_vocabulary = 2 * vocab * heads.hidden if family.experts in OWN_DRAFT_VOCABULARY and family.state is None else 0
+    own_vocabulary = 2 * vocab * heads.hidden if fields.text("model_type") in OWN_DRAFT_VOCABULARY else 0
     weights = (layer_weights(fields, family, heads, group, storage, experts, i) for i, group in enumerate(layers))
     alike: dict[LayerWeights, LayerWeights] = {}
     return Count(

@@ -8,15 +8,15 @@ from typing import Any
 from calc.architectures import architecture_name, family_of
 from calc.config import Fields, read_fields
 from calc.dtypes import is_auto
-from calc.encoder import encoder_parameters
+from calc.encoder import read_encoder
 from calc.errors import InputError
 from calc.families import Family
 from calc.layer_weights import dense_size
 from calc.layers import Heads, read_heads, read_layers
-from calc.messages import msg
+from calc.messages import Message, msg
 from calc.model import LatentAttention, ModelSpec
 from calc.parameters import count_parameters, max_positions
-from calc.quantisation import read_storage
+from calc.quantisation import Storage, read_storage
 from calc.rotary import rope_cache_bytes
 
 MAX_WEIGHT_BYTES = 10**16
@@ -38,7 +38,7 @@ def read_model(
     storage = read_storage(fields, weight_dtype, kv_dtype)
     groups, order = read_layers(fields, family, heads, storage.plain)
     count = count_parameters(fields, family, heads, [groups[index] for index in order], storage)
-    encoder = encoder_parameters(fields, heads.hidden)
+    encoder = read_encoder(fields, family, heads.hidden)
     return ModelSpec(
         name=name or fields.text("_name_or_path") or family.name,
         architecture=architecture_name(fields),
@@ -51,7 +51,7 @@ def read_model(
         vocab_size=fields.integer("vocab_size"),
         max_position_tokens=max_positions(fields, family),
         groups=groups,
-        parameters=count.total + encoder,
+        parameters=count.total + encoder.parameters,
         active_parameters=count.active,
         quantised_parameters=sum(layer.quantised for layer in count.layers),
         tp_replicated_parameters=sum(x.replicated_quantised + x.replicated_plain for x in count.layers) + count.extras,
@@ -67,11 +67,25 @@ def read_model(
         layer_weights=count.layers,
         rope_cache_bytes=rope_cache_bytes(fields, family, heads, groups, storage),
         multimodal=fields.is_multimodal,
-        encoder_parameters=encoder,
+        encoder_parameters=encoder.parameters,
+        weight_doubt_bytes=int(encoder.doubt_parameters * storage.weights.plain_bytes_per_parameter),
+        weight_notes=encoder.notes + _unread(storage),
         first_stage_parameters=count.first_stage,
         extra_parameters=count.extras,
         draft_parameters=count.draft,
         draft_layer=count.draft_layer,
+    )
+
+
+def _unread(storage: Storage) -> tuple[Message, ...]:
+    if not storage.unread:
+        return ()
+    return (
+        msg(
+            "The expression {text!r} in the config's list of unquantised modules was not followed: what it names is "
+            "counted as quantised.",
+            text=storage.unread[0],
+        ),
     )
 
 

@@ -208,13 +208,11 @@ def _read_model(fields: Fields, own: _Own, *, weight_dtype: str | None, kv_dtype
     if config is None:
         spec = catalogue.model(name).spec(weight_dtype=weight_dtype, kv_dtype=kv_dtype)
         return replace(spec, weights_bytes_declared=weights_bytes)
+    content = as_object(config, given.name_of("config"))
     spec = ModelSpec.from_config(
-        as_object(config, given.name_of("config")),
-        name,
-        weight_dtype=weight_dtype,
-        kv_dtype=kv_dtype,
-        weights_bytes_declared=weights_bytes,
+        content, name, weight_dtype=weight_dtype, kv_dtype=kv_dtype, weights_bytes_declared=weights_bytes
     )
+    spec = catalogue.completed(spec, content)
     return replace(spec, config_json=json.dumps(plain_json(config), sort_keys=True))
 
 

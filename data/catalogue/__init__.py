@@ -1,5 +1,6 @@
 """What we know by name: models, GPUs, engine versions and business types, each row with its source and date."""
 
+from data.catalogue.completed import completed
 from data.catalogue.doubts import doubts
 from data.catalogue.presets import Preset, presets
 from data.catalogue.tables import ModelEntry, engine, engines, gpu, gpus, model, models, runtimes
@@ -7,6 +8,7 @@ from data.catalogue.tables import ModelEntry, engine, engines, gpu, gpus, model,
 __all__ = [
     "ModelEntry",
     "Preset",
+    "completed",
     "doubts",
     "engine",
     "engines",
