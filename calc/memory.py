@@ -37,7 +37,7 @@ class MemoryReport:
     margin_bytes: int
     """Left outside the budget; graphs captured outside the budget are taken off."""
     over_bytes: int
-    """How far weights + runtime exceed the budget, or one sequence of max length exceeds the pool; 0 = fits."""
+    """What a GPU's budget lacks for weights, runtime and one sequence of max length, to the byte; 0 = fits."""
     fits: bool
     kv_bytes_per_token: int
     """Per GPU."""
@@ -104,7 +104,7 @@ def estimate_memory(
     applied = use_log(deployment, settings, plan, plan_stages(deployment, settings))
     stages = applied.stages
     tightest = min(range(len(stages)), key=lambda i: stages[i].room_bytes / plan.stage_bytes_per_block[i])
-    pool = fill_pool(applied.deployment, settings, plan, [max(0, stage.room_bytes) for stage in stages])
+    pool = fill_pool(applied.deployment, settings, plan, [stage.room_bytes for stage in stages])
     stage = stages[tightest]
     if deployment.kv_tokens is not None:
         stage = _with_pool(stage, math.ceil(pool.num_blocks * plan.stage_bytes_per_block[tightest]))
@@ -171,7 +171,7 @@ def _report(
     covered = stage.budget_bytes - stage.room_bytes - stage.weights_bytes
     all_runtime = runtime.activation_bytes + runtime.non_torch_bytes + runtime.graph_bytes + runtime.context_bytes
     half = band_half_bytes(deployment, stage)
-    over = -stage.room_bytes if stage.room_bytes < 0 else pool.short_bytes
+    over = pool.short_bytes
     concurrency, notes = _peak(deployment, settings, pool, load)
     on_rank = concurrency / deployment.dp
     idle = round(_per_gpu(deployment, settings, load.idle_tokens) * on_rank * load.idle_per_active)
@@ -260,6 +260,8 @@ def _notes(deployment: Deployment, settings: Settings) -> tuple[Message, ...]:
     if len(model.groups) > 1 and not settings.hybrid_kv:
         notes.append(msg("{engine} {version} keeps every token in every layer, local attention included.",
                          engine=deployment.engine.id, version=deployment.engine.version))  # fmt: skip
+    if model.weights_bytes_declared is None:
+        notes.extend(model.weight_notes)
     if model.multimodal:
         notes.append(msg("{model} also reads images or sound: what an input takes there is not counted.",
                          model=model.name))  # fmt: skip

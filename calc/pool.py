@@ -21,7 +21,7 @@ class Pool:
     """Sequences of maximum length, all DP ranks of the replica together."""
     kv_tokens: int
     short_bytes: int
-    """How far one sequence of maximum length exceeds the pool of one GPU; 0 = it fits."""
+    """What one GPU's room lacks to hold one sequence of maximum length; 0 = it fits."""
 
 
 def plan_for(deployment: Deployment, settings: Settings) -> BlockPlan:
@@ -37,20 +37,25 @@ def plan_for(deployment: Deployment, settings: Settings) -> BlockPlan:
 
 
 def fill_pool(deployment: Deployment, settings: Settings, plan: BlockPlan, rooms: Sequence[int]) -> Pool:
-    """Blocks in the smallest stage's room. vLLM takes the minimum over all ranks; DP ranks add up."""
+    """Blocks in the smallest stage's room. vLLM takes the minimum over all ranks; DP ranks add up.
+
+    A room below 0 is what weights and runtime exceed the budget by.
+    """
     length = settings.max_model_len_tokens
     needed = plan.blocks_per_request(length, settings.in_flight_tokens)
     if deployment.kv_tokens is None:
-        blocks = min(math.floor(room / size) for room, size in zip(rooms, plan.stage_bytes_per_block, strict=True))
+        sizes = tuple(zip(rooms, plan.stage_bytes_per_block, strict=True))
+        blocks = max(0, min(math.floor(room / size) for room, size in sizes))
+        short = max(math.ceil((needed + NULL_BLOCKS) * size) - room for room, size in sizes)
     else:
         blocks = _blocks_of_tokens(deployment, settings, plan, needed)
+        short = math.ceil((needed + NULL_BLOCKS - blocks) * max(plan.stage_bytes_per_block))
     concurrency = blocks / needed * deployment.dp
-    missing = max(0, needed - (blocks - NULL_BLOCKS))
     return Pool(
         num_blocks=blocks,
         max_concurrency=concurrency,
         kv_tokens=deployment.kv_tokens or _logged_tokens(deployment, settings, plan, blocks, concurrency),
-        short_bytes=math.ceil(missing * max(plan.stage_bytes_per_block)),
+        short_bytes=max(0, short),
     )
 
 

@@ -58,7 +58,7 @@ def estimate_runtime(deployment: Deployment, settings: Settings, *, stage_layers
 
 
 def warm_up(deployment: Deployment, settings: Settings) -> WarmUp:
-    """Sizes that follow from the model and the settings alone: T · H · b, 3 · T · I / TP · b, S · V · bytes per logit."""
+    """Sizes that follow from model and settings alone: T · H · b, 3 · T · I / TP · b, S · V · bytes per logit."""
     model, tokens = deployment.model, settings.max_num_batched_tokens
     element = model.storage.plain_bytes_per_parameter
     hidden = tokens * model.hidden_size * element

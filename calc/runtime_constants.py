@@ -1,4 +1,4 @@
-"""What a start of an engine version takes beside weights and KV pool: the constants of its warm-up, a dated row each."""
+"""What a start of an engine takes beside weights and KV pool: the constants of its warm-up, a dated row each."""
 
 from __future__ import annotations
 

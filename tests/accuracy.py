@@ -5,21 +5,18 @@ Only differences are written down, none of the records.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from conftest import ROOT, cases_folder
+from memory_accuracy import lines, memory_page, percent, table, tell
 
 from calc import MODEL_VERSION
-from calc.errors import PlimsollError
-from calc.units import GIB
-from data.questions import estimate, predict
+from data.questions import predict
 
 PAGE = ROOT / "docs" / "accuracy.md"
 GROUPS = {
@@ -39,90 +36,15 @@ LATENCY = {
     "P99 TTFT": ("ttft_ms", "p99"),
 }
 """Column → metric and statistic compared."""
-LOGGED = {
-    "KV pool": ("kv_pool_bytes_per_gpu", "kv_cache_memory_gib", GIB),
-    "KV tokens": ("kv_tokens", "kv_cache_tokens", 1),
-    "sequences of the longest length": ("max_concurrency", "max_concurrency", 1),
-    "weights": ("weights_bytes_per_gpu", "weight_memory_gib", GIB),
-    "activations": ("activation_bytes_per_gpu", "activation_memory_gib", GIB),
-}
-"""Row → our key, the start-up log's key, and the log's unit in ours."""
-ALLOCATED = ("num_blocks", "kv_tokens", "max_concurrency")
-EQUAL_SHARE = 0.005
-"""Up to here an allocation counts as equal: logs are rounded to two digits."""
 FEW = 3
 """A median of fewer points says nothing."""
-
-
-def lines(path: Path) -> Iterator[Any]:
-    """The objects of a JSON Lines file."""
-    return (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
-
-
-def percent(share: float, *, signed: bool = False) -> str:
-    """A share as text: 0.0342 → 3.4 %."""
-    shown = share * 100
-    return f"{shown:{'+' if signed else ''}.{1 if abs(shown) < 9.95 else 0}f} %"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
-
-
-def starts(folder: Path) -> str:
-    """Estimates beside the figures that the engine logged when it started."""
-    errors: dict[str, list[float]] = defaultdict(list)
-    for line in lines(folder / "memory" / "estimate_cases.jsonl"):
-        ours = estimate(line["case"])
-        for row, (key, logged, unit) in LOGGED.items():
-            if line["truth"].get(logged):
-                errors[row].append(ours[key] / (line["truth"][logged] * unit) - 1)
-    head = ("vLLM 0.19 starts on an H100", "starts", "mean error", "median", "worst", "median with sign")
-    return table(head, [[row, str(len(found)), *_spread(found)] for row, found in errors.items()])
-
-
-def _spread(errors: Sequence[float]) -> tuple[str, ...]:
-    size = np.abs(errors)
-    return (
-        percent(float(size.mean())),
-        percent(float(np.median(size))),
-        percent(float(size.max())),
-        percent(float(np.median(errors)), signed=True),
-    )
-
-
-def allocations(folder: Path) -> str:
-    """Blocks, tokens and sequences beside what vLLM's own allocation code makes of the same pool."""
-    equal, different, refused = 0, [], 0
-    for line in lines(folder / "memory" / "oracle_cases.jsonl"):
-        try:
-            ours = estimate(line["case"])
-        except PlimsollError:
-            refused += 1
-            continue
-        if _same(ours, line["truth"]):
-            equal += 1
-        else:
-            different.append(line["case"]["model"]["name"])
-    names = ", ".join(sorted(set(different))) or "none"
-    return (
-        f"Of {equal + len(different)} pools whose architecture is known, {equal} give the same blocks, tokens and "
-        f"sequences as vLLM 0.32's own allocation code (within {percent(EQUAL_SHARE)}). Different: {names}. "
-        f"{refused} more are refused: their layers keep a state that is not modelled."
-    )
-
-
-def _same(ours: Mapping[str, Any], truth: Mapping[str, Any]) -> bool:
-    if "refused" in truth:
-        return not ours["fits"]
-    return bool(ours["fits"]) and all(abs(ours[key] / truth[key] - 1) < EQUAL_SHARE for key in ALLOCATED)
 
 
 def serving(folder: Path) -> str:
     """Predictions beside measured serving points, by kind of run."""
     errors: dict[tuple[str, str], list[float]] = defaultdict(list)
     points: dict[str, int] = defaultdict(int)
+    tell("serving points; this takes a minute or two")
     for line in lines(folder / "latency" / "predict_cases.jsonl"):
         ours = predict(line["case"])
         points[line["group"]] += 1
@@ -156,14 +78,7 @@ Made by `make accuracy` on {today} with model version {MODEL_VERSION}, uncalibra
 An error is predicted ÷ recorded − 1.
 
 ## Memory
-{starts(folder)}
-
-The constants for activations, graphs and memory outside the allocator were fitted on starts of this kind (37, one
-H100), so these rows say how well the fit holds. Other GPUs, engines and versions have a wider band and no such check.
-The largest errors in weights are checkpoints with a vision encoder, given with the config of their text part only;
-those in activations are starts with pipeline stages, whose activations are overestimated.
-
-{allocations(folder)}
+{memory_page(folder / "memory")}
 
 ## Latency under load
 Median size of the error of means, and of P99 for TTFT; in brackets the median with its sign: + is predicted too slow.

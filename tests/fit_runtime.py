@@ -7,11 +7,12 @@ in a pipeline, and at TP 2 and beyond with NVLink SHARP. Everything else follows
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from calc.budget import plan_stages
 from calc.deployment import Deployment
@@ -22,6 +23,7 @@ from calc.runtime_constants import RuntimeConstants
 from calc.units import GIB
 from data.case import read_deployment
 
+Vector: TypeAlias = npt.NDArray[np.float64]
 ROUNDS = 30
 """Which branch of the peak binds, and what counts as an outlier, depends on the constants: fitted again and again."""
 ROUNDING_GIB = 0.01
@@ -64,7 +66,7 @@ def fit(starts: Sequence[Start], begun: RuntimeConstants) -> RuntimeConstants:
     now, weights = begun, np.array([1 / count[start.model] for start in starts])
     for _ in range(ROUNDS):
         now = _fit_activations(starts, weights, now)
-    return replace(now, **_non_torch(starts))
+    return _fit_non_torch(starts, now)
 
 
 def leave_one_out(starts: Sequence[Start]) -> list[Held]:
@@ -83,24 +85,15 @@ def estimate(start: Start, constants: RuntimeConstants) -> Held:
 
 
 def _neutral(constants: RuntimeConstants) -> RuntimeConstants:
-    """Where a fit begins, and what it keeps where no start speaks: one copy of everything, no memory beside it."""
-    single = 0.25 * GIB
-    return replace(
-        constants,
-        activation_base_bytes=0,
-        mlp_hidden_copies=2.0,
-        sampler_hidden_copies=1.0,
-        encoder_bytes=0,
-        non_torch_bytes=round(single),
-        non_torch_pipeline_bytes=round(single),
-    )
+    """Where a fit begins, and what it keeps where no start speaks."""
+    return replace(constants, activation_base_bytes=0, mlp_hidden_copies=2.0, sampler_hidden_copies=1.0)
 
 
 def _with(deployment: Deployment, constants: RuntimeConstants) -> Deployment:
     return replace(deployment, engine=replace(deployment.engine, runtime=constants))
 
 
-def _fit_activations(starts: Sequence[Start], weights: np.ndarray, now: RuntimeConstants) -> RuntimeConstants:
+def _fit_activations(starts: Sequence[Start], weights: Vector, now: RuntimeConstants) -> RuntimeConstants:
     """One round of reweighted least squares, which leads to the least absolute errors."""
     rows, rest = [], []
     for start in starts:
@@ -124,7 +117,7 @@ def _fit_activations(starts: Sequence[Start], weights: np.ndarray, now: RuntimeC
     )
 
 
-def _free(now: RuntimeConstants) -> np.ndarray:
+def _free(now: RuntimeConstants) -> Vector:
     base, encoder = now.activation_base_bytes / GIB, now.encoder_bytes / GIB
     return np.array([base, now.mlp_hidden_copies, now.sampler_hidden_copies, encoder])
 
@@ -143,25 +136,31 @@ def _activation_row(deployment: Deployment, settings: Settings) -> tuple[tuple[f
     return (1.0, 0.0 if samples else hidden, hidden if samples else 0.0, encoder), known
 
 
-def _non_torch(starts: Sequence[Start]) -> dict[str, int]:
-    def of(chosen: Iterable[Start]) -> list[float]:
+def _fit_non_torch(starts: Sequence[Start], now: RuntimeConstants) -> RuntimeConstants:
+    """Medians of the starts alone, in a pipeline, at TP 2, and per rank beyond."""
+
+    def of(tp: int, *, staged: bool) -> list[float]:
+        chosen = [s for s in starts if s.deployment.tp == tp and (s.deployment.pp > 1) == staged]
         return [start.truth["non_torch_forward_gib"] * GIB for start in chosen]
 
-    alone = of(s for s in starts if s.deployment.tp == 1 and s.deployment.pp == 1)
-    stages = of(s for s in starts if s.deployment.tp == 1 and s.deployment.pp > 1)
-    pairs = of(s for s in starts if s.deployment.tp == 2)
+    alone = _median(of(1, staged=False), now.non_torch_bytes)
+    pair = _median(of(2, staged=False), now.non_torch_pair_nvls_bytes)
     beyond = [
-        (s.truth["non_torch_forward_gib"] * GIB - float(np.median(pairs))) / (s.deployment.tp - 2)
-        for s in starts
-        if s.deployment.tp > 2 and pairs
+        (start.truth["non_torch_forward_gib"] * GIB - pair) / (start.deployment.tp - 2)
+        for start in starts
+        if start.deployment.tp > 2
     ]
-    named = {
-        "non_torch_bytes": alone,
-        "non_torch_pipeline_bytes": stages,
-        "non_torch_pair_nvls_bytes": pairs,
-        "non_torch_per_rank_bytes": beyond,
-    }
-    return {name: round(float(np.median(found))) for name, found in named.items() if found}
+    return replace(
+        now,
+        non_torch_bytes=alone,
+        non_torch_pipeline_bytes=_median(of(1, staged=True), alone),
+        non_torch_pair_nvls_bytes=pair,
+        non_torch_per_rank_bytes=_median(beyond, now.non_torch_per_rank_bytes),
+    )
+
+
+def _median(found: Sequence[float], otherwise: int) -> int:
+    return round(float(np.median(found))) if found else otherwise
 
 
 def first_stage_bytes(start: Start, constants: RuntimeConstants) -> Mapping[str, int]:
