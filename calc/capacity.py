@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from calc.deployment import Deployment
 from calc.engine import Settings, resolve
 from calc.kv import BlockPlan, CacheGroup
 from calc.lives import FinalLengths, final_lengths
-from calc.memory import MemoryReport, sequences_at
+from calc.memory import MemoryReport
 from calc.model import LayerKind
 from calc.pool import plan_for
 from calc.workload import Workload
 
+CURVE_POINTS = 24
+"""Lengths of the capacity curve."""
 GROWING = (LayerKind.FULL, LayerKind.MLA)
 """Layers that keep every token."""
 CACHING = (LayerKind.FULL, LayerKind.MLA, LayerKind.SLIDING, LayerKind.CHUNKED)
@@ -37,7 +40,7 @@ class Room:
 
     def sequences(self, tokens: int) -> float:
         """Sequences of ``tokens`` cached tokens that one replica holds."""
-        return sequences_at(self.deployment, self.report, tokens)
+        return self.pool_blocks / self.blocks(tokens)
 
     def blocks(self, tokens: int, *, running: bool = True) -> int:
         """Blocks of one sequence; one that is not running has nothing on its way out of a window."""
@@ -66,6 +69,14 @@ class Room:
         return self.report.num_blocks * self.deployment.dp
 
 
+def recut(deployment: Deployment, report: MemoryReport, **settings: Any) -> Deployment:
+    """The deployment with other cache settings and the same bytes for its pool."""
+    return replace(
+        deployment,
+        **{"kv_tokens": None, "measured_memory": None, "kv_pool_bytes_per_gpu": report.kv_pool_bytes, **settings},
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mark:
     """One length of the user's own load on the capacity curve."""
@@ -74,6 +85,15 @@ class Mark:
     """P50, P95 or max."""
     tokens: int
     sequences: float
+
+
+def curve(room: Room) -> tuple[tuple[float, float], ...]:
+    """(length, sequences one replica holds), from one block to the maximum model length."""
+    low = room.report.block_size_tokens
+    high = max(room.report.max_model_len_tokens, low + 1)
+    ratio = (high / low) ** (1 / (CURVE_POINTS - 1))
+    lengths = dict.fromkeys(round(low * ratio**step) for step in range(CURVE_POINTS))
+    return tuple((length, room.sequences(length)) for length in lengths)
 
 
 def marks(room: Room, workload: Workload) -> tuple[Mark, ...]:
@@ -130,7 +150,7 @@ def share_prefix(room: Room, *, prefix_tokens: int, share: float, length_tokens:
     need = room.blocks(length)
     shared = min(sum(_shared_blocks(group, kept, length) for group in room.plan.groups), need - 1)
     without = room.sequences(length)
-    pool = without * need / room.deployment.dp
+    pool = room.report.num_blocks
     together = (pool - shared) / (need - share * shared)
     return SharedPrefix(
         prefix_tokens=prefix_tokens,
@@ -139,7 +159,7 @@ def share_prefix(room: Room, *, prefix_tokens: int, share: float, length_tokens:
         length_tokens=length,
         need_blocks=need,
         shared_blocks=shared,
-        pool_blocks=round(pool),
+        pool_blocks=pool,
         shared_bytes=room.bytes_of(shared),
         without=without,
         sequences=max(without, together * room.deployment.dp),

@@ -72,7 +72,8 @@ def _equal_pages(caches: Sequence[Owned]) -> list[Owned]:
         longer = 1 if rest or spec.kind is LayerKind.RECURRENT else ratio
         return replace(spec, page_bytes=largest, block_tokens=spec.block_tokens * longer)
 
-    return [replace(cache, spec=widened(cache.spec)) for cache in caches]
+    wide = {spec: widened(spec) for spec in {cache.spec for cache in caches}}
+    return [Owned(layer=cache.layer, spec=wide[cache.spec]) for cache in caches]
 
 
 def _dealt(caches: Sequence[Owned]) -> list[list[Owned]]:

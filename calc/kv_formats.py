@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from calc.capacity import Room
+from calc.capacity import Room, recut
 from calc.deployment import Deployment
+from calc.engine import resolve
 from calc.kv import kv_bytes_per_token, request_bytes
 from calc.memory import MemoryReport, estimate_memory, sequences_at
 
@@ -43,13 +44,21 @@ def formats_of(deployment: Deployment, report: MemoryReport, length_tokens: int)
 
 
 def _sequence_bytes(deployment: Deployment, kv_dtype: str, tokens: int) -> float:
-    return request_bytes(deployment.model, kv_dtype, deployment.tp, deployment.pp, tokens)
+    return request_bytes(
+        deployment.model,
+        kv_dtype,
+        deployment.tp,
+        deployment.pp,
+        tokens,
+        prefix_caching=resolve(deployment).prefix_caching,
+        spec_tokens=deployment.spec_tokens,
+    )
 
 
 def _row(
     deployment: Deployment, report: MemoryReport, code: str, tokens: int, of_bf16: float, fixed: float
 ) -> FormatRow:
-    other = replace(deployment, kv_dtype=code, kv_tokens=None, kv_pool_bytes_per_gpu=report.kv_pool_bytes)
+    other = recut(deployment, report, kv_dtype=code)
     peak, known = PEAK_OF.get(code), deployment.gpu.flops_per_s
     return FormatRow(
         kv_dtype=code,

@@ -70,7 +70,9 @@ def place_together(
     vLLM multiplies the fraction by the device's total memory and refuses to start when less than that is free; SGLang
     and TensorRT-LLM multiply it by what is free at that moment, so the second takes a share of the rest.
     """
-    own = replace(deployment, memory_fraction=first_fraction, kv_tokens=None, kv_pool_bytes_per_gpu=None)
+    own = replace(
+        deployment, memory_fraction=first_fraction, kv_tokens=None, kv_pool_bytes_per_gpu=None, measured_memory=None
+    )
     first = _tenant(own, length_tokens)
     other = _second(own, model, second_fraction)
     of_total = deployment.engine.fraction_of is FractionOf.TOTAL
@@ -91,7 +93,15 @@ def place_together(
 
 def _second(own: Deployment, model: ModelSpec, fraction: float) -> Deployment:
     """The second engine keeps its model's own length and cache format."""
-    return replace(own, model=model, memory_fraction=fraction, max_model_len_tokens=None, kv_dtype=None)
+    return replace(
+        own,
+        model=model,
+        memory_fraction=fraction,
+        max_model_len_tokens=None,
+        kv_dtype=None,
+        spec_method=None,
+        spec_tokens=0,
+    )
 
 
 def _tenant(deployment: Deployment, length_tokens: int) -> Tenant:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from calc.capacity import recut
 from calc.deployment import Deployment
 from calc.engine import Settings, resolve
 from calc.kv import BlockPlan
 from calc.lives import Lives, blocks_of, lives, power_of_two
-from calc.memory import MemoryReport, estimate_memory
+from calc.memory import MemoryReport
 from calc.pool import plan_for
 from calc.workload import FloatArray, Workload
 
@@ -135,16 +137,14 @@ class _Pool:
 
     @classmethod
     def of(cls, deployment: Deployment, report: MemoryReport, block_size_tokens: int) -> _Pool:
-        cut = replace(
-            deployment, block_size_tokens=block_size_tokens, kv_tokens=None, kv_pool_bytes_per_gpu=report.kv_pool_bytes
-        )
+        cut = recut(deployment, report, block_size_tokens=block_size_tokens)
         settings = resolve(cut)
-        got = estimate_memory(cut)
+        plan = plan_for(cut, settings)
         return cls(
-            plan=plan_for(cut, settings),
+            plan=plan,
             settings=settings,
-            num_blocks=got.num_blocks * deployment.dp,
-            block_size_tokens=got.block_size_tokens,
+            num_blocks=math.floor(report.kv_pool_bytes / max(plan.stage_bytes_per_block)) * deployment.dp,
+            block_size_tokens=settings.block_size_tokens,
         )
 
     def sequences(self, seen: Lives, reserved: FloatArray) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from calc.capacity import Mark, Room, marks, share_prefix
+from calc.capacity import Mark, Room, curve, marks, share_prefix
 from calc.errors import PlimsollError
 from calc.latency import LatencyReport
 from calc.memory import MemoryReport
@@ -43,13 +43,12 @@ class Found:
     max_entries=resources.KEPT, show_spinner=False, hash_funcs={Asked: lambda asked: asked.key, MemoryReport: repr}
 )
 def _found(asked: Asked, memory: MemoryReport) -> Found:
-    deployment = asked.scenario.deployment
-    room = Room.of(deployment, memory)
+    room = Room.of(asked.scenario.deployment, memory)
     return Found(
         asked=asked,
         room=room,
         marks=marks(room, asked.scenario.workload),
-        points=about_memory.capacity(deployment, memory),
+        points=curve(room),
     )
 
 
@@ -209,4 +208,4 @@ def _second(found: Found) -> tuple[str, Points] | None:
     )
     if not got.first.report.fits:
         return None
-    return t("With this fraction"), about_memory.capacity(replace(deployment, memory_fraction=own), got.first.report)
+    return t("With this fraction"), curve(Room.of(replace(deployment, memory_fraction=own), got.first.report))
