@@ -2,7 +2,8 @@
 
 A start matches when model, weight and KV format, GPU, TP, PP, DP, EP, engine with its minor version, memory fraction,
 batched tokens and sequences are those of the deployment: each of them changes what fills the GPU. The maximum length
-may differ, since it only changes how the pool is counted.
+may differ, since it only changes how the pool is counted. Model, GPU or version that a log does not name do not speak
+against it; :func:`is_named` tells whether it names them.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ SAME_MEMORY_SHARE = 0.02
 
 def differences(log: MeasuredMemory, deployment: Deployment, settings: Settings) -> Iterator[Message]:
     """What keeps the log from standing for this deployment; nothing = it matches."""
-    if short_name(log.model) != short_name(deployment.model.name):
+    if log.model and short_name(log.model) != short_name(deployment.model.name):
         yield msg("model {there}", there=log.model)
     if log.engine != deployment.engine.id:
         yield msg("engine {there}", there=log.engine)
-    elif minor(log.engine_version) != minor(deployment.engine.version):
-        yield msg("engine version {there}", there=log.engine_version or "?")
+    elif log.engine_version and minor(log.engine_version) != minor(deployment.engine.version):
+        yield msg("engine version {there}", there=log.engine_version)
     if not _same_gpu(log, deployment):
         yield msg("GPU")
     for name in ("tp", "pp", "dp", "ep"):
@@ -81,8 +82,6 @@ def _same_fraction(deployment: Deployment, started: Settings, settings: Settings
 
 def _same_gpu(log: MeasuredMemory, deployment: Deployment) -> bool:
     gpu = deployment.gpu
-    if log.gpu is None and log.gpu_memory_bytes is None:
-        return False
     near = log.gpu_memory_bytes is None or same_memory(log.gpu_memory_bytes, gpu.memory_bytes)
     return near and log.gpu in (None, gpu.id, gpu.name)
 
@@ -105,7 +104,13 @@ def minor(version: str) -> tuple[str, str]:
 
 def is_similar(log: MeasuredMemory, deployment: Deployment) -> bool:
     """Same model and engine: worth telling even where something else differs."""
-    return short_name(log.model) == short_name(deployment.model.name) and log.engine == deployment.engine.id
+    same_model = not log.model or short_name(log.model) == short_name(deployment.model.name)
+    return same_model and log.engine == deployment.engine.id
+
+
+def is_named(log: MeasuredMemory) -> bool:
+    """True when model, version and GPU of the start are known: only such a start is taken without being asked for."""
+    return bool(log.model and log.engine_version and (log.gpu or log.gpu_memory_bytes))
 
 
 def matches(log: MeasuredMemory, deployment: Deployment) -> bool:
