@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calc.latency import LatencyReport
+from calc.messages import Message, msg
 from calc.scenario import Scenario
 from calc.units import MEGA, SECONDS_PER_HOUR
+from calc.workload import Prices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,21 @@ def cost_of(scenario: Scenario, latency: LatencyReport | None = None) -> Cost | 
         per_million_tokens=_each(reserved, total_per_s / MEGA),
         per_million_output_tokens_at_full_load=None if output is None or used is None else output * used,
     )
+
+
+def incomparable(one: Prices, other: Prices) -> Message | None:
+    """Why costs under two prices must not be compared; ``None`` when both are known in the same currency."""
+    if one.gpu_hour is None and other.gpu_hour is None:
+        return None
+    if one.gpu_hour is None or other.gpu_hour is None:
+        return msg("Costs are not comparable: the price of a GPU-hour is known for one of the two only.")
+    if one.currency != other.currency:
+        return msg(
+            "Costs are not comparable: one is in {one}, the other in {other}; no exchange rate is assumed.",
+            one=one.currency,
+            other=other.currency,
+        )
+    return None
 
 
 def _each(per_hour: float, made_per_s: float) -> float | None:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import charts, library, parts, resources, state
+from ui import charts, library, parts, pricing, resources, state
 from ui.memory import ways
 from ui.story import about_both, about_latency, about_memory, words
 from ui.text import t
@@ -46,6 +46,8 @@ st.button(
     on_click=state.load,
     args=(state.canonical(other),),
 )
+
+parts.notes(pricing.compared_remarks(asked.scenario.prices, other.scenario.prices, state.today()))
 
 parts.section(t("Saved scenarios"))
 library.shelf(asked)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from calc.decision import Outcome
-from ui import parts, resources, state
+from ui import parts, pricing, resources, state
 from ui.glossary import OUTCOMES
 from ui.story import about_decision, words
 from ui.text import t
@@ -48,7 +48,7 @@ with st.expander(t("Condition and price of each lever"), icon=":material/rule:")
 
 parts.section(t("Risks"))
 parts.bullets(t(risk) for risk in decision.risks)
-parts.notes(asked.notes)
+parts.notes([*asked.notes, *pricing.remarks(asked.scenario.prices, state.today())])
 parts.computed(
     [t("Each condition compares one number with one threshold; each lever is simulated on your load with one change.")],
     about_decision.sources(decision),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from calc.cost import cost_of
+from calc.cost import cost_of, incomparable
 from calc.evidence import Percentiles
 from calc.latency import LatencyReport
 from calc.scenario import Scenario
@@ -88,3 +88,11 @@ def test_twice_the_replicas_at_the_same_load_cost_twice_as_much_a_request() -> N
     assert one is not None
     assert two is not None
     assert two.per_request == pytest.approx(2 * (one.per_request or 0))
+
+
+def test_costs_are_compared_in_one_currency_only() -> None:
+    dollars, euros, unknown = Prices(gpu_hour=2.0), Prices(gpu_hour=2.0, currency="EUR"), Prices()
+    assert incomparable(dollars, Prices(gpu_hour=3.0)) is None
+    assert incomparable(unknown, unknown) is None, "nothing is shown, so nothing is compared"
+    assert "USD" in str(incomparable(dollars, euros))
+    assert "one of the two" in str(incomparable(unknown, euros))

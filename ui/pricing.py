@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
+from calc.cost import incomparable
 from calc.messages import Message, msg
 from calc.workload import Prices
 from data.case_workload import PRICE_FACTS
@@ -53,6 +54,33 @@ def origin(prices: Prices, today: date) -> str:
     told = [prices.region, commitment(prices.commitment), prices.source]
     line = t("Declared: {what}.", what=" · ".join(text for text in told if text))
     return f"{line} {age(prices.checked_on, today)}"
+
+
+def remarks(prices: Prices, today: date) -> list[Message]:
+    """What stands beside costs that rest on an assumed or an old price."""
+    if prices.gpu_hour is None:
+        return []
+    if prices.source == ASSUMED:
+        return [msg("Costs rest on an assumed price of a GPU-hour, not on a quoted one.")]
+    if prices.checked_on and is_stale(prices.checked_on, today):
+        return [
+            msg(
+                "Costs rest on a price checked on {day}, more than {limit:count} days ago: look at its source again.",
+                day=prices.checked_on,
+                limit=STALE_DAYS,
+            )
+        ]
+    return []
+
+
+def compared_remarks(one: Prices, other: Prices, today: date) -> list[Message]:
+    """Remarks on both prices, and why their costs must not be compared."""
+    found = [*remarks(one, today), *remarks(other, today)]
+    if (reason := incomparable(one, other)) is not None:
+        return [reason, *found]
+    if one.commitment != other.commitment and None not in (one.gpu_hour, other.gpu_hour):
+        found.insert(0, msg("The two prices are of different commitments: compare costs with care."))
+    return found
 
 
 def age(checked_on: str, today: date) -> str:

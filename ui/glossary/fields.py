@@ -300,4 +300,9 @@ FIELDS = table_of(
         help=msg("Yours. Empty = costs are not shown."),
     ),
     Field(key="currency", label=msg("Currency"), help=msg("Shown beside every amount.")),
+    Field(
+        key="measured",
+        label=msg("Measured memory"),
+        help=msg("A start-up log that stands in for the memory estimate wherever it matches the scenario."),
+    ),
 )

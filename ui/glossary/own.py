@@ -98,6 +98,7 @@ OWN_FIELDS = table_of(
         step=16,
         help=msg("Gen 4 x16: 32, Gen 5 x16: 64."),
     ),
+    Field(key="price_gpu", label=msg("GPU"), help=msg("Which GPU the price is for; your own stand first.")),
     Field(
         key="price_gpu_hour",
         label=msg("Price of a GPU-hour"),
