@@ -118,6 +118,19 @@ def matches(log: MeasuredMemory, deployment: Deployment) -> bool:
     return next(differences(log, deployment, resolve(deployment)), None) is None
 
 
+def choose_log(
+    carried: MeasuredMemory | None, stored: Sequence[MeasuredMemory], deployment: Deployment
+) -> MeasuredMemory | None:
+    """The log a deployment should carry: one that matches, else a similar one, which is worth a note."""
+    named = [log for log in stored if is_named(log)]
+    own = [] if carried is None else [carried]
+    for test in (matches, is_similar):
+        found = next((log for log in (*own, *named) if test(log, deployment)), None)
+        if found is not None:
+            return found
+    return carried
+
+
 def started_as(log: MeasuredMemory, deployment: Deployment) -> Deployment:
     """The deployment with the log's own settings, to be estimated beside it."""
     return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import Any
 
@@ -92,6 +93,22 @@ def parse_measured(value: Any) -> MeasuredMemory:
     found = read_measured(Fields({KEY: as_object(value, KEY)}))
     assert found is not None  # the key is there
     return found
+
+
+def measured_text(measured: MeasuredMemory) -> str:
+    """A measured start in one short line, as a link carries it."""
+    return json.dumps(write_measured(measured), separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def measured_of_text(text: str) -> MeasuredMemory:
+    """The measured start in such a line."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            msg("The measured memory of this link cannot be read: ask for the link again, or store the log here.")
+        ) from error
+    return parse_measured(value)
 
 
 def log_answer(log: StartupLog) -> dict[str, Any]:

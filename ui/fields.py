@@ -14,6 +14,8 @@ from calc.errors import ImpossibleDeployment, InputError
 from calc.messages import Message, msg
 from calc.scenario import Scenario
 from data.case import MODEL_LENGTH, write_case
+from data.case_measured import KEY as MEASURED
+from data.case_measured import measured_of_text, measured_text, parse_measured, write_measured
 from ui.glossary import FIELDS
 
 Values: TypeAlias = dict[str, Any]
@@ -34,7 +36,7 @@ EMPTY: Mapping[str, Any] = {
     "arrivals": "poisson", "rate": 1.0, "concurrency": 8, "cv": 1.0, "minute_rates": "", "hit": 0.0,
     "idle_share": 0.0, "idle_context": None,
     "slo_ttft": None, "slo_itl": None, "slo_e2e": None, "percentile": 0.95,
-    "price": None, "currency": "USD",
+    "price": None, "currency": "USD", "measured": "",
 }  # fmt: skip
 """Every widget key with the value it has when a case says nothing about it."""
 
@@ -79,6 +81,8 @@ def to_case(
     slo = {target: values[key] for key, target in SLO.items() if values.get(key) is not None}
     if slo:
         case["slo"] = {**slo, "percentile": values["percentile"]}
+    if values.get("measured"):
+        case[MEASURED] = write_measured(measured_of_text(values["measured"]))
     if values.get("price") is not None:
         case["prices"] = {"gpu_hour": values["price"], "currency": values["currency"], **(price_facts or {})}
     return case
@@ -196,6 +200,7 @@ def to_values(case: Mapping[str, Any], model_id: str | None = None, gpu_id: str 
     slo, prices = case.get("slo", {}), case.get("prices", {})
     values |= {key: slo[target] for key, target in SLO.items() if slo.get(target) is not None}
     values["percentile"] = slo.get("percentile", values["percentile"])
+    values["measured"] = measured_text(parse_measured(case[MEASURED])) if case.get(MEASURED) else ""
     values["price"], values["currency"] = prices.get("gpu_hour"), prices.get("currency", "USD")
     return {key: _within(key, _typed(key, value)) for key, value in values.items()}
 
@@ -214,6 +219,7 @@ def is_typed(gpu: Mapping[str, Any]) -> bool:
 def not_on_screen(case: Mapping[str, Any]) -> list[str]:
     """Settings of a case in full that no widget holds. A GPU written out is stored, so nothing of it is lost."""
     shown = {*PLAIN.values(), "model", "gpu", "replicas", "enable_prefix_caching", "workload", "slo", "prices", "http"}
+    shown |= {MEASURED}
     lost = [key for key in case if key not in shown]
     lost += ["workload.num_requests"] if "num_requests" in case["workload"] else []
     return lost + ([] if case["http"] else ["http"])
@@ -316,6 +322,8 @@ NUMBERS = frozenset(key for key, field in FIELDS.items() if field.low is not Non
 def _parsed(key: str, written: str) -> Any:
     if key == "ep":
         return written == "True"
+    if key == "measured" and written:
+        return measured_text(measured_of_text(written))
     if key not in NUMBERS:
         return written
     if written == "" and key not in NEEDED:

@@ -15,6 +15,7 @@ from calc.decision import Decision
 from calc.errors import InputError
 from calc.hardware import Gpu
 from calc.latency import LatencyReport, LoadSweep, predict, sweep
+from calc.measured import MeasuredMemory
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message
 from calc.queueing import QueueReport, textbook
@@ -22,8 +23,9 @@ from calc.scenario import Scenario
 from calc.step_view import StepView, step_view
 from data import catalogue
 from data.case import example_case, read_case
+from data.case_measured import parse_measured
 from data.own_hardware import gpu_of
-from data.store import Action, OwnEntry, Store, default_path
+from data.store import Action, AddOutcome, OwnEntry, Store, StoredStartupLog, default_path
 from data.store_own import newest_of_each
 from probe.driver import driver_report
 from probe.nvml import NvmlReport
@@ -54,6 +56,43 @@ def own_gpus() -> tuple[OwnEntry, ...]:
 def own_prices() -> tuple[OwnEntry, ...]:
     """Prices the team added, history included."""
     return own_versions("own_price")
+
+
+@st.cache_resource(show_spinner=False)
+def startup_logs() -> tuple[StoredStartupLog, ...]:
+    """Start-up logs the team stored; read once, and again after each change."""
+    return store().startup_logs()
+
+
+@st.cache_resource(show_spinner=False)
+def measured_starts() -> tuple[MeasuredMemory, ...]:
+    """The starts these logs measured, newest first."""
+    return tuple(parse_measured(row.measured) for row in startup_logs())
+
+
+def store_log(read: Mapping[str, Any], measured: Mapping[str, Any], name: str) -> AddOutcome:
+    """Store what a start-up log said."""
+    outcome = store().add_startup_log(read, measured, name=name)
+    _forget_logs()
+    return outcome
+
+
+def remove_log(log_id: str) -> Action:
+    """Hide a start-up log."""
+    action = store().delete("startup_log", log_id)
+    _forget_logs()
+    return action
+
+
+def restore_log(action: Action) -> None:
+    """Bring a removed start-up log back."""
+    store().undo(action)
+    _forget_logs()
+
+
+def _forget_logs() -> None:
+    startup_logs.clear()
+    measured_starts.clear()
 
 
 def add_own_model(name: str, entry: Mapping[str, Any], *, source: str, checked_on: str = "") -> OwnEntry:

@@ -10,10 +10,12 @@ from typing import Any
 import streamlit as st
 
 from calc.errors import PlimsollError, StoreError
+from calc.measured_match import choose_log
 from calc.messages import Message, msg
 from calc.workload import Prices
 from data.case import read_case, read_gpu, write_case
 from data.case_fields import Fields
+from data.case_measured import measured_text
 from data.own_hardware import OWN_PRICE, gpu_case, gpu_of, price_of, prices_of
 from data.store import OwnEntry
 from ui import fields, pricing, resources, text
@@ -70,6 +72,7 @@ def link_problems() -> tuple[Message, ...]:
 
 def write_link() -> None:
     """Keep the address bar in step, so that the page can be shared: every value that is not the example's."""
+    attach_log()
     wanted = fields.to_link(values(), defaults())
     if (language := text.current()) != _browser_language():
         wanted[LANGUAGE_KEY] = language
@@ -125,6 +128,19 @@ def current() -> Asked:
     """What the user asks now."""
     now = values()
     return resources.ask(fields.to_case(now, _own_cases(now), price_facts()))
+
+
+def attach_log() -> None:
+    """Let the scenario carry the start-up log that stands for it, of the link's or file's own and the stored ones."""
+    now, stored = values(), resources.measured_starts()
+    if not stored:
+        return
+    try:
+        deployment = current().scenario.deployment
+    except PlimsollError:  # said by the page; a scenario that cannot be has no log
+        return
+    chosen = choose_log(deployment.measured_memory, stored, deployment)
+    put(measured=measured_text(chosen) if chosen else now["measured"])
 
 
 def is_example() -> bool:
