@@ -118,12 +118,12 @@ def _fit_words(starts: Sequence[Start], now: Sequence[Held], held: Sequence[Held
     models: dict[str, list[bool]] = defaultdict(list)
     for one in held:
         models[one.start.model].append(_inside(one))
-    per_model = np.mean([np.mean(inside) for inside in models.values()])
-    return f"""The constants were fitted on these {len(starts)} starts of {len(models)} models. Left out means: fitted again
-on the starts of all other models, every precision and split of the one removed, and then asked for it
-(`tests/fit_runtime.py`). The 80 % band of the pool holds {percent(float(np.mean([_inside(one) for one in now])))} of the
-logged pools as shipped, {percent(float(np.mean([_inside(one) for one in held])))} with the model left out, and
-{percent(float(per_model))} if every model counts once.
+    shares = [float(np.mean([_inside(one) for one in each])) for each in (now, held)]
+    shipped, left_out, per_model = map(percent, (*shares, float(np.mean([np.mean(each) for each in models.values()]))))
+    return f"""The constants were fitted on these {len(starts)} starts of {len(models)} models. Left out means: fitted
+again on the starts of all other models, every precision and split of the one removed, and then asked for it
+(`tests/fit_runtime.py`). The 80 % band of the pool holds {shipped} of the logged pools as shipped, {left_out} with the
+model left out, and {per_model} if every model counts once.
 
 With pipeline stages the log is the first stage's, while the pool is that of the fullest stage, the last: it also
 samples, and the tokens are counted from it. Two Granite starts logged 0.2 GiB more non-torch memory than the others on
