@@ -76,10 +76,16 @@ def layer_bytes_per_token(group: LayerGroup, kv_dtype: str, tp: int) -> float:
     """Bytes per token of one layer on one GPU: heads × (D_k + D_v) × B, plus index keys and scales.
 
     MLA keeps one latent on every TP rank; its V is derived (v_head_dim 0). Layers without a cache of their own: 0.
+    Of several caches those count that grow without end: what a window or a running state keeps is a fixed part.
     """
+    return 0.0 if group.kind is LayerKind.SHARED else read_bytes_per_token(group, kv_dtype, tp)
+
+
+def read_bytes_per_token(group: LayerGroup, kv_dtype: str, tp: int) -> float:
+    """Bytes attention reads per earlier token in one layer on one GPU, from its own cache or from a shared one."""
     if group.caches:
-        return sum(side_bytes_per_token(cache) for cache in group.caches)
-    if not group.head_dim or group.kind is LayerKind.SHARED:
+        return sum(cache.bytes_per_record / cache.tokens_per_record for cache in endless_caches(group))
+    if not group.head_dim:
         return 0.0
     if kv_dtype == "fp8" and group.kind is LayerKind.MLA and group.sparse_index_bytes_per_token:
         return SPARSE_FP8_RECORD_BYTES + group.sparse_index_bytes_per_token
@@ -89,9 +95,9 @@ def layer_bytes_per_token(group: LayerGroup, kv_dtype: str, tp: int) -> float:
     return heads * per_head + group.sparse_index_bytes_per_token
 
 
-def side_bytes_per_token(cache: SideCache) -> float:
-    """Of a cache that keeps one record for several tokens."""
-    return cache.bytes_per_record / cache.tokens_per_record
+def endless_caches(group: LayerGroup) -> list[SideCache]:
+    """Of a layer with several caches, those without a window."""
+    return [cache for cache in group.caches if cache.window_tokens is None]
 
 
 def state_copies(kind: StateKind, *, prefix_caching: bool, spec_tokens: int = 0) -> int:
@@ -126,8 +132,8 @@ def hybrid_block_tokens(model: ModelSpec, kv_dtype: str, tp: int, block_tokens: 
 def layer_specs(group: LayerGroup, rules: CacheRules) -> Iterator[CacheSpec]:
     """The caches of one layer: none, one, or several."""
     yield from (_side_spec(cache, rules) for cache in group.caches)
-    rate = layer_bytes_per_token(group, rules.kv_dtype, rules.tp)
-    if rate and not group.caches:
+    rate = 0.0 if group.caches else layer_bytes_per_token(group, rules.kv_dtype, rules.tp)
+    if rate:
         yield CacheSpec(
             kind=group.kind,
             block_tokens=rules.block_tokens,

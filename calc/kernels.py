@@ -11,12 +11,12 @@ from typing import TypedDict
 
 import numpy as np
 
+from calc.cache_specs import endless_caches, read_bytes_per_token, state_bytes
 from calc.deployment import Deployment
 from calc.efficiency import Efficiency, for_ranks
 from calc.engine import Settings
 from calc.errors import InputError
 from calc.hardware import Gpu
-from calc.kv import layer_bytes_per_token
 from calc.messages import Message, msg
 from calc.model import LayerGroup, LayerKind, ModelSpec
 from calc.workload import FloatArray
@@ -30,6 +30,10 @@ GEMM_FLOPS = 2
 NARROW_BYTES = 1.5
 """Weights narrower than this count as FP8 for the bandwidth share, below 0.9 as FP4."""
 FP4_BYTES = 0.9
+STATE_MOVES = 2
+"""A decode step reads a recurrent state and writes it back."""
+STATE_FLOPS_PER_ELEMENT = 6
+"""Per token and element of the matrix: decay, outer product and product with the query, multiply and add each."""
 FALLBACK_COMPUTE = ("bf16", "fp16")
 """Peaks a dtype without hardware support runs at: the engine widens the weights in the kernel (Marlin)."""
 
@@ -166,7 +170,7 @@ def attention_reads(deployment: Deployment, settings: Settings, shares: Efficien
         if group.window_tokens is not None:
             windows.append((group.window_tokens, group.layers))
         decode_flops, prefill_flops = _attention_flops(deployment.model, group, deployment.tp)
-        bytes_per_token = layer_bytes_per_token(group, settings.kv_dtype, deployment.tp)
+        bytes_per_token = read_bytes_per_token(group, settings.kv_dtype, deployment.tp)
         per_token = max(bytes_per_token / (bandwidth * shares.attention_bandwidth_share), decode_flops / peak)
         read_s[local] += group.layers * per_token / deployment.pp
         pair_s[local] += group.layers * prefill_flops / peak / deployment.pp
@@ -188,7 +192,19 @@ def _attention_flops(model: ModelSpec, group: LayerGroup, tp: int) -> tuple[floa
         prefill = latent.nope_dim + latent.rope_dim + latent.v_dim
         return GEMM_FLOPS * model.heads * decode / tp, GEMM_FLOPS * model.heads * prefill / tp
     width = GEMM_FLOPS * model.heads * (group.head_dim + (group.v_head_dim or group.head_dim)) / tp
+    if group.caches:
+        width *= max((1 / cache.tokens_per_record for cache in endless_caches(group)), default=0.0)
     return width, width
+
+
+def recurrent_costs(deployment: Deployment, shares: Efficiency, bandwidth: float) -> tuple[float, float]:
+    """Seconds per decoding sequence and step, which reads and writes its state, and per token, which updates it."""
+    model, tp, pp = deployment.model, deployment.tp, deployment.pp
+    moved = STATE_MOVES * state_bytes(model, tp) / pp
+    elements = sum(group.layers * group.state.matrix_elements for group in model.groups if group.state is not None)
+    peak = peak_flops_per_s(deployment.gpu, "bf16")[0] * shares.attention_compute_share
+    flops = STATE_FLOPS_PER_ELEMENT * elements / tp
+    return moved / (bandwidth * shares.attention_bandwidth_share), flops / peak
 
 
 def communication(deployment: Deployment, shares: Efficiency) -> tuple[float, float]:

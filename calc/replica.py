@@ -14,7 +14,7 @@ from calc.engine import Settings, resolve
 from calc.errors import ImpossibleDeployment
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message, msg
-from calc.pool import sequences_of
+from calc.pool import plan_for, sequences_of
 from calc.roofline import StepModel, step_model
 from calc.scenario import Scenario
 from calc.simulate import SchedulerRules, SimulationResult, StepCosts, simulate
@@ -46,8 +46,8 @@ class Replica:
 
     @property
     def pool_tokens(self) -> int:
-        """KV pool of one scheduler in tokens."""
-        return self.rules.total_blocks * self.rules.block_tokens
+        """KV pool of one scheduler in tokens, when its requests are as long as this load's."""
+        return round(_usable_tokens(self.rules, self.demand.held))
 
 
 def prepare(
@@ -62,7 +62,7 @@ def prepare(
     drawn = lengths(workload, DEMAND_SAMPLE, longest, seed, reuse=settings.prefix_caching)
     demand = Demand.of(*drawn)
     rules = _rules(deployment, settings, report, demand.held)
-    usable = (rules.total_blocks - rules.watermark_blocks) * rules.block_tokens
+    usable = _usable_tokens(rules, demand.held)
     return Replica(
         model=model,
         costs=model.costs(),
@@ -74,6 +74,14 @@ def prepare(
         limits=stability_limits(model, demand, usable),
         notes=model.notes + _notes(workload, settings),
     )
+
+
+def _usable_tokens(rules: SchedulerRules, held_tokens: float) -> float:
+    """Tokens the pool holds in requests of ``held_tokens``, beside what each request takes whatever its length."""
+    blocks = rules.total_blocks - rules.watermark_blocks
+    if not rules.fixed_blocks:
+        return blocks * rules.block_tokens
+    return blocks / (math.ceil(held_tokens / rules.block_tokens) + rules.fixed_blocks) * held_tokens
 
 
 def _rules(deployment: Deployment, settings: Settings, memory: MemoryReport, held_tokens: float) -> SchedulerRules:
@@ -91,17 +99,29 @@ def _rules(deployment: Deployment, settings: Settings, memory: MemoryReport, hel
         )
     running = replace(settings, in_flight_tokens=0)
     sequences = sequences_of(deployment, running, memory.num_blocks, math.ceil(held_tokens)) / deployment.dp
-    blocks = math.floor(sequences * math.ceil(held_tokens / settings.block_size_tokens))
-    longest_blocks = math.ceil(settings.max_model_len_tokens / settings.block_size_tokens)
+    block_tokens, fixed = _request_blocks(deployment, settings)
+    blocks = math.floor(sequences * (math.ceil(held_tokens / block_tokens) + fixed))
+    longest_blocks = math.ceil(settings.max_model_len_tokens / block_tokens) + fixed
     return SchedulerRules(
         max_tokens=settings.max_num_batched_tokens,
         max_seqs=settings.max_num_seqs,
         total_blocks=max(blocks, longest_blocks),
-        block_tokens=settings.block_size_tokens,
+        block_tokens=block_tokens,
+        fixed_blocks=fixed,
         chunked=settings.chunked_prefill,
         prefix_caching=settings.prefix_caching,
         queued_step=settings.async_scheduling,
     )
+
+
+def _request_blocks(deployment: Deployment, settings: Settings) -> tuple[int, int]:
+    """Tokens of a block, and blocks of a request whatever its length; a model of states alone has one long block."""
+    groups = plan_for(deployment, settings).groups
+    fixed = sum(group.copies for group in groups)
+    growing = sum(not group.copies for group in groups)
+    if not growing:
+        return settings.max_model_len_tokens, fixed - 1
+    return settings.block_size_tokens, math.ceil(fixed / growing)
 
 
 def _notes(workload: Workload, settings: Settings) -> tuple[Message, ...]:

@@ -19,7 +19,15 @@ from calc.deployment import Deployment
 from calc.efficiency import Efficiency, efficiency_of
 from calc.engine import resolve
 from calc.hardware import Gpu
-from calc.kernels import ACTIVATION_BYTES, KernelClass, attention_reads, communication, kernel_classes, needed
+from calc.kernels import (
+    ACTIVATION_BYTES,
+    KernelClass,
+    attention_reads,
+    communication,
+    kernel_classes,
+    needed,
+    recurrent_costs,
+)
 from calc.kv import layer_bytes_per_token
 from calc.messages import Message, msg
 from calc.model import LayerKind, ModelSpec
@@ -144,14 +152,16 @@ def step_model(deployment: Deployment, *, efficiency: Efficiency | None = None, 
     reads = attention_reads(deployment, settings, shares, bandwidth)
     latency_s, token_s = communication(deployment, shares)
     classes = kernel_classes(deployment, shares, bandwidth)
+    state_s, state_token_s = recurrent_costs(deployment, shares, bandwidth)
     return StepModel(
         classes=classes,
         pp=deployment.pp,
         fixed_s=_layers_s(model, shares) + (shares.step_s if settings.async_scheduling else shares.sync_step_s),
         allreduce_s=latency_s,
         allreduce_token_s=token_s,
-        activation_token_s=model.layers * model.hidden_size * ACTIVATION_PASSES * ACTIVATION_BYTES / bandwidth,
-        sequence_s=shares.sequence_s + shares.layer_sequence_s * model.layers / deployment.pp,
+        activation_token_s=state_token_s
+        + model.layers * model.hidden_size * ACTIVATION_PASSES * ACTIVATION_BYTES / bandwidth,
+        sequence_s=state_s + shares.sequence_s + shares.layer_sequence_s * model.layers / deployment.pp,
         prefill_s=shares.prefill_s,
         http_s=shares.http_s if http else 0.0,
         queued_step=settings.async_scheduling,

@@ -60,6 +60,8 @@ class SchedulerRules:
     max_seqs: int
     total_blocks: int
     block_tokens: int = 16
+    fixed_blocks: int = 0
+    """Blocks a request holds whatever its length: states of recurrent layers."""
     watermark_blocks: int = 0
     """Kept free at admission while anything runs."""
     chunked: bool = True
@@ -140,7 +142,7 @@ def simulate(
 ) -> SimulationResult:
     """Runs the plan on one replica. Every request must fit in the blocks alone, else it could never finish."""
     longest = int((plan.prompt_tokens + plan.output_tokens - 1).max())
-    if -(-longest // rules.block_tokens) > rules.total_blocks:
+    if -(-longest // rules.block_tokens) + rules.fixed_blocks > rules.total_blocks:
         raise ValueError("a request is longer than the KV pool")
     tables = _tables(plan, rules, costs, max_events)
     run(*tables)
@@ -185,6 +187,7 @@ def _whole(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_event
     n[at.MAX_SEQS] = min(rules.max_seqs, rules.max_tokens)
     n[at.WATERMARK_BLOCKS] = rules.watermark_blocks
     n[at.BLOCK_TOKENS] = rules.block_tokens
+    n[at.FIXED_BLOCKS] = rules.fixed_blocks
     n[at.WINDOW_TOKENS] = costs.window_tokens
     n[at.MAX_EVENTS] = max_events
     n[at.CHUNKED] = rules.chunked

@@ -209,7 +209,7 @@ def leave(n: IntArray, r: IntArray, request: int) -> int:
     r[BASE, request] = NOT_DECODING
     n[DECODING] -= 1
     n[CONTEXT] -= kv_tokens + 1
-    n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS])
+    n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS]
     if n[WINDOW_TOKENS] > 0:
         n[WINDOW_CONTEXT] -= min(kv_tokens + 1, n[WINDOW_TOKENS])
         if kv_tokens + 1 < n[WINDOW_TOKENS]:

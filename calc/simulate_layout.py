@@ -95,6 +95,7 @@ def cached(function: Function) -> Function:
     TOTAL_BLOCKS,
     WATERMARK_BLOCKS,
     BLOCK_TOKENS,
+    FIXED_BLOCKS,
     WINDOW_TOKENS,
     MAX_EVENTS,
     CHUNKED,
@@ -106,7 +107,7 @@ def cached(function: Function) -> Function:
     GAPS,
     CODE,
     RESIDUES,
-) = range(48)
+) = range(49)
 """``n``: state, sums, rules; from RESIDUES on a count per residue, from the place GAPS names on the gap histogram.
 CODE is the fingerprint of the compiled source."""
 

@@ -51,7 +51,7 @@ def put_back(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray
     if request == n[PARTIAL]:
         kv_tokens = n[PARTIAL_DONE]
         held = blocks(n[PARTIAL_LENGTH], n[BLOCK_TOKENS])
-        n[FREE] += held
+        n[FREE] += held + n[FIXED_BLOCKS]
         n[PARTIAL] = -1
     else:
         r[GENERATED, request] = n[STEP] + r[BASE, request] + 1 - r[PROMPT, request]
@@ -107,7 +107,7 @@ def may_start(n: IntArray, r: IntArray, request: int) -> bool:
         return False
     length = r[PROMPT, request] + r[GENERATED, request]
     reserve = n[WATERMARK_BLOCKS] if running > 0 else 0
-    if blocks(length, n[BLOCK_TOKENS]) > n[FREE] - reserve:
+    if blocks(length, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS] > n[FREE] - reserve:
         return False
     budget = n[MAX_TOKENS] - n[DECODING] - n[TOKENS]
     if n[CHUNKED]:
@@ -150,7 +150,7 @@ def start(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, r
         t[ADMITTED, request] = x[NOW]
     length = r[PROMPT, request] + r[GENERATED, request]
     hit = hit_tokens(n, r, request)
-    needed = blocks(length, n[BLOCK_TOKENS])
+    needed = blocks(length, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS]
     n[FREE] -= needed
     n[ALLOCATED] += needed - hit // n[BLOCK_TOKENS]
     if n[STACKED] == q.shape[1]:
@@ -232,7 +232,7 @@ def emit(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, re
     elif measuring(n):
         count_gaps(n, x, x[NOW] - t[LOST_AT, request], 0.0, 1, 1)
     if r[GENERATED, request] == r[OUTPUT, request]:
-        n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS])
+        n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS]
         finish(n, x, r, t, request)
     else:
         join(n, r, q, request, kv_tokens)
