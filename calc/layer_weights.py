@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calc.compressed_weights import compressed_parts
 from calc.config import MAX_HEADS, Fields
 from calc.experts import Experts
 from calc.families import Family
@@ -22,10 +23,16 @@ def layer_weights(
     fields: Fields, family: Family, heads: Heads, group: LayerGroup, storage: Storage, experts: Experts | None, i: int
 ) -> LayerWeights:
     """Layer ``i`` of the model."""
-    parts = _mixer(fields, family, heads, group) + _feed_forward(fields, family, heads, group, experts, i)
-    norms = family.norms_per_layer * heads.hidden * (2 if family.norm_has_bias else 1)
+    parts = _mixer(fields, family, heads, group, i) + _feed_forward(fields, family, heads, group, experts, i)
+    norms = _norm_count(fields, family) * heads.hidden * (2 if family.norm_has_bias else 1)
     parts.append(Part(elements=norms, split=Split.NONE))
     return weigh(parts, storage, f"layers.{i}")
+
+
+def _norm_count(fields: Fields, family: Family) -> int:
+    if family.name == "Falcon" and fields.flag("new_decoder_architecture", default=False):
+        return fields.integer("num_ln_in_parallel_attn", default=2)
+    return family.norms_per_layer
 
 
 def draft_weights(
@@ -33,19 +40,22 @@ def draft_weights(
 ) -> LayerWeights:
     """A layer of multi-token prediction: like the last, behind a projection of hidden state and embedding together."""
     last = heads.layers - 1
-    parts = _mixer(fields, family, heads, group) + _feed_forward(fields, family, heads, group, experts, last)
+    parts = _mixer(fields, family, heads, group, heads.layers)
+    parts += _feed_forward(fields, family, heads, group, experts, last)
     parts.append(Part(elements=2 * heads.hidden * heads.hidden, split=Split.NONE))
     # Norms of both inputs and of the output, beside those of its attention and of its experts.
     parts.append(Part(elements=(max(2, family.norms_per_layer) + 3) * heads.hidden, split=Split.NONE))
     return weigh(parts, storage, f"layers.{heads.layers}")
 
 
-def _mixer(fields: Fields, family: Family, heads: Heads, group: LayerGroup) -> list[Part]:
+def _mixer(fields: Fields, family: Family, heads: Heads, group: LayerGroup, i: int) -> list[Part]:
     """Attention, recurrent projections, both or neither."""
     names = names_of(family)
     parts = [] if group.state is None else state_parts(fields, heads.hidden, group.state, names.state)
     if group.kind in (LayerKind.RECURRENT, LayerKind.NONE):
         return parts
+    if family.compressed:
+        return compressed_parts(fields, heads, i, names.attention)
     if family.mla:
         return parts + _latent(fields, heads, group, names.attention)
     return parts + _attention(fields, family, heads, group, names.attention)
@@ -160,7 +170,8 @@ def _keys_and_values(fields: Fields, heads: Heads, group: LayerGroup, name: str,
 
 
 def _norms(fields: Fields, family: Family, group: LayerGroup, width: int) -> int:
-    style = family.qk_norm or ("head" if fields.flag("use_qk_norm", default=False) and family.experts else "")
+    asked = "head" if family.experts else "full" if family.name.startswith("Command") else ""
+    style = family.qk_norm or (asked if fields.flag("use_qk_norm", default=False) else "")
     return {"head": group.head_dim * 2, "full": width}.get(style, 0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from calc.compressed_weights import hyper_head
 from calc.config import MAX_POSITIONS, Fields
 from calc.experts import Experts, read_experts
 from calc.families import Family
@@ -81,7 +82,7 @@ def _extras(fields: Fields, family: Family, heads: Heads, vocab: int) -> int:
     extras = heads.hidden * (2 if family.norm_has_bias else 1) + (vocab if family.head_bias else 0)
     if family.learned_positions is not None:
         extras += (max_positions(fields, family) + family.learned_positions) * heads.hidden
-    return extras
+    return extras + (hyper_head(fields, heads.hidden) if family.compressed else 0)
 
 
 def draft_count(fields: Fields) -> int:
@@ -91,12 +92,16 @@ def draft_count(fields: Fields) -> int:
 
 
 def _draft_group(layers: Sequence[LayerGroup]) -> LayerGroup:
-    """Draft layers attend; in hybrids they are like the last layer that does, with the usual experts behind it."""
-    for group in reversed(layers):
-        if group.kind not in (LayerKind.RECURRENT, LayerKind.NONE):
-            after = FeedForward.USUAL if group.feed_forward is FeedForward.ABSENT else group.feed_forward
-            return replace(group, feed_forward=after)
-    return layers[-1]
+    """Draft layers attend; in hybrids they are like the last layer that does, with the usual experts behind it.
+
+    Where an index over keys belongs to some layers only (GLM-5.2), the draft layer has one.
+    """
+    attending = [group for group in layers if group.kind not in (LayerKind.RECURRENT, LayerKind.NONE)]
+    if not attending:
+        return layers[-1]
+    group = next((group for group in reversed(attending) if group.sparse_index_bytes_per_token), attending[-1])
+    after = FeedForward.USUAL if group.feed_forward is FeedForward.ABSENT else group.feed_forward
+    return replace(group, feed_forward=after)
 
 
 def max_positions(fields: Fields, family: Family) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calc.config import Fields
-from calc.dtypes import COMPUTE_DTYPE, PLAIN_BYTES, is_auto, kv_code, weight_code
+from calc.dtypes import COMPUTE_DTYPE, PLAIN_BYTES, WEIGHT_BYTES, is_auto, kv_code, weight_code
 from calc.errors import InputError
 from calc.messages import msg
 from calc.model import WeightStorage
@@ -80,9 +80,11 @@ class Storage:
 def read_storage(fields: Fields, weight_dtype: str | None, kv_dtype: str | None) -> Storage:
     """Storage from the config, or from ``weight_dtype`` / ``kv_dtype`` where these are not "auto"."""
     config_plain, block, hidden = _plain_code(fields), quantisation_block(fields), _row(fields)
-    rules, only_named = _rules(block, hidden)
-    asked = None if is_auto(weight_dtype) else str(weight_dtype)
-    main = _main_scheme(block, hidden, rules, only_named) if asked is None else _asked(asked, block, hidden)
+    asked = None if is_auto(weight_dtype) else asked_scheme(str(weight_dtype), hidden)
+    if asked is not None and _is_stored(asked, block, hidden):
+        asked = None
+    rules, only_named = ((), False) if asked is not None else _rules(fields, block, hidden)
+    main = asked if asked is not None else _main_scheme(block, hidden, rules, only_named)
     code = main.code if main else config_plain
     plain = code if asked is not None and code in PLAIN_BYTES else config_plain
     weights = WeightStorage(
@@ -97,9 +99,9 @@ def read_storage(fields: Fields, weight_dtype: str | None, kv_dtype: str | None)
         plain=plain,
         kv=kv,
         excluded=_exclusions(block),
-        rules=rules if asked is None else (),
-        only_named=only_named and asked is None,
-        only_experts=code == "mxfp4" and method_of(block) in ("", "mxfp4"),
+        rules=rules,
+        only_named=only_named,
+        only_experts=code == "mxfp4" and not rules and method_of(block) in ("", "mxfp4"),
     )
 
 
@@ -117,20 +119,15 @@ def _row(fields: Fields) -> int:
     return value if usable else TYPICAL_ROW
 
 
-def _asked(text: str, block: Mapping[str, Any], hidden: int) -> Scheme:
-    """What the user asked for; where the checkpoint is stored in that format already, as it stores it."""
-    asked = asked_scheme(text, hidden)
+def _is_stored(asked: Scheme, block: Mapping[str, Any], hidden: int) -> bool:
+    """Whether the checkpoint is stored in the format asked for already: then its own description is finer."""
     if asked.code in PLAIN_BYTES or not block:
-        return asked
-    stored = _stored(block, hidden)
-    return stored if stored is not None and stored.code == asked.code else asked
-
-
-def _stored(block: Mapping[str, Any], hidden: int) -> Scheme | None:
+        return False
     try:
-        return scheme_of(block, hidden)
+        stored = scheme_of(block, hidden)
     except InputError:
-        return None
+        return False
+    return stored is not None and stored.code == asked.code
 
 
 def _main_scheme(block: Mapping[str, Any], hidden: int, rules: tuple[Rule, ...], only_named: bool) -> Scheme | None:
@@ -148,8 +145,11 @@ def _plain_code(fields: Fields) -> str:
     return code if code in ("bf16", "fp16") else "bf16"
 
 
-def _rules(block: Mapping[str, Any], hidden: int) -> tuple[tuple[Rule, ...], bool]:
+def _rules(fields: Fields, block: Mapping[str, Any], hidden: int) -> tuple[tuple[Rule, ...], bool]:
     """Per-layer rules, and whether modules outside them stay unquantised."""
+    narrow = _narrow_experts(fields)
+    if narrow:
+        return (*narrow, Rule(modules=module_set(["*"]), scheme=scheme_of(block, hidden))), True
     if method_of(block) == "mixed_precision":
         return _modelopt_layers(block, hidden), True
     groups = group_weights(block)
@@ -158,6 +158,14 @@ def _rules(block: Mapping[str, Any], hidden: int) -> tuple[tuple[Rule, ...], boo
             Rule(modules=_targets(names), scheme=compressed(weights, hidden)) for weights, names in groups
         ), True
     return _bit_rules(block, hidden), False
+
+
+def _narrow_experts(fields: Fields) -> tuple[Rule, ...]:
+    """DeepSeek-V4 stores routed experts in FP4 with a scale per 32 (``expert_dtype``), the rest as its block says."""
+    if not fields.text("expert_dtype").lower().startswith(("fp4", "mxfp4")):
+        return ()
+    scheme = Scheme(code="mxfp4", bytes_per_parameter=WEIGHT_BYTES["mxfp4"])
+    return (Rule(modules=module_set(["*.experts.*"]), scheme=scheme),)
 
 
 def _targets(names: list[Any]) -> ModuleSet:
