@@ -262,6 +262,11 @@ def sample(name: str) -> bytes:
     return (SAMPLES / name).read_bytes()
 
 
+def logs_csv() -> bytes:
+    """Every stored start-up log, for a spreadsheet."""
+    return store().export_csv("startup_log")
+
+
 def runs_csv() -> bytes:
     """Every stored run, for a spreadsheet."""
     return store().export_csv("run")
