@@ -118,8 +118,10 @@ def expert_workspace_bytes(deployment: Deployment, tokens: int) -> float:
 
 def non_torch_bytes(deployment: Deployment) -> int:
     """CUDA libraries and collective buffers inside the budget."""
-    constants = deployment.engine.runtime
+    constants, large = deployment.engine.runtime, is_large_class(deployment.gpu)
     if deployment.tp > 1:
-        pair = constants.non_torch_pair_nvls_bytes if is_large_class(deployment.gpu) else constants.non_torch_pair_bytes
+        pair = constants.non_torch_pair_nvls_bytes if large else constants.non_torch_pair_bytes
         return pair + constants.non_torch_per_rank_bytes * (deployment.tp - 2)
-    return constants.non_torch_pipeline_bytes if deployment.pp > 1 else constants.non_torch_bytes
+    if deployment.pp > 1:
+        return constants.non_torch_pipeline_bytes
+    return constants.non_torch_large_bytes if large else constants.non_torch_bytes

@@ -28,6 +28,8 @@ class RuntimeConstants:
     """CUDA context that exists before the engine measures; outside its budget."""
     non_torch_bytes: int
     """CUDA libraries on one GPU that is neither split nor a stage."""
+    non_torch_large_bytes: int
+    """The same on Hopper class and later."""
     non_torch_pipeline_bytes: int
     """With pipeline stages the libraries are loaded before the measurement begins."""
     non_torch_pair_bytes: int

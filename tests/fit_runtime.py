@@ -143,7 +143,7 @@ def _fit_non_torch(starts: Sequence[Start], now: RuntimeConstants) -> RuntimeCon
         chosen = [s for s in starts if s.deployment.tp == tp and (s.deployment.pp > 1) == staged]
         return [start.truth["non_torch_forward_gib"] * GIB for start in chosen]
 
-    alone = _median(of(1, staged=False), now.non_torch_bytes)
+    alone = _median(of(1, staged=False), now.non_torch_large_bytes)
     pair = _median(of(2, staged=False), now.non_torch_pair_nvls_bytes)
     beyond = [
         (start.truth["non_torch_forward_gib"] * GIB - pair) / (start.deployment.tp - 2)
@@ -152,7 +152,7 @@ def _fit_non_torch(starts: Sequence[Start], now: RuntimeConstants) -> RuntimeCon
     ]
     return replace(
         now,
-        non_torch_bytes=alone,
+        non_torch_large_bytes=alone,
         non_torch_pipeline_bytes=_median(of(1, staged=True), alone),
         non_torch_pair_nvls_bytes=pair,
         non_torch_per_rank_bytes=_median(beyond, now.non_torch_per_rank_bytes),

@@ -25,7 +25,7 @@ FREE = {
     "activations: base, GiB": ("activation_base_bytes", GIB),
     "activations: hidden states beside the MLP": ("mlp_hidden_copies", 1),
     "activations: hidden states beside the sampler": ("sampler_hidden_copies", 1),
-    "non-torch: one GPU, GiB": ("non_torch_bytes", GIB),
+    "non-torch: one GPU, GiB": ("non_torch_large_bytes", GIB),
     "non-torch: pipeline stage, GiB": ("non_torch_pipeline_bytes", GIB),
     "non-torch: TP 2 with NVLink SHARP, GiB": ("non_torch_pair_nvls_bytes", GIB),
     "non-torch: each further rank, GiB": ("non_torch_per_rank_bytes", GIB),
