@@ -110,6 +110,28 @@ def waste_share(seen: Lives, reserved_tokens: FloatArray) -> float:
     return 1 - seen.mean(seen.held_tokens) / seen.mean(reserved_tokens)
 
 
+@dataclass(frozen=True, kw_only=True)
+class WasteShares:
+    """Empty share of what a load reserves (0-1), by the way of reserving; no pool is needed for these."""
+
+    held_tokens: float
+    max_length: float
+    power_of_two: float
+    paged: float
+    """With the engine's own block."""
+
+
+def waste_shares(report: MemoryReport, workload: Workload) -> WasteShares:
+    """The shares alone, for a load on the settings of ``report``."""
+    seen = lives(workload, report.max_model_len_tokens)
+    return WasteShares(
+        held_tokens=seen.mean(seen.held_tokens),
+        max_length=waste_share(seen, np.full_like(seen.held_tokens, seen.longest_tokens)),
+        power_of_two=waste_share(seen, power_of_two(seen.final_tokens, seen.longest_tokens)),
+        paged=waste_share(seen, _paged(seen, report.block_size_tokens)),
+    )
+
+
 def _paged(seen: Lives, block_size_tokens: int) -> FloatArray:
     return blocks_of(seen.held_tokens, block_size_tokens) * block_size_tokens
 

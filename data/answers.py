@@ -12,6 +12,7 @@ from calc.latency import LatencyReport
 from calc.memory import MemoryReport
 from calc.messages import Message
 from calc.units import KILO
+from calc.waste import WasteShares
 
 MEMORY_PARTS = ("weights", "activation", "non_torch", "graphs", "kv_pool")
 """Parts of a GPU's memory that a start-up log can measure."""
@@ -56,6 +57,16 @@ def memory_answer(report: MemoryReport, notes: tuple[Message, ...] = ()) -> dict
         **({"log_id": report.log_id, "log_date": report.log_date} if report.log_id else {}),
         "model_version": MODEL_VERSION,
         "notes": _texts(notes + report.notes),
+    }
+
+
+def waste_answer(shares: WasteShares) -> dict[str, Any]:
+    """What of the KV memory a load reserves stays empty, were it reserved in these ways (shares 0-1)."""
+    return {
+        "held_tokens": _rounded(shares.held_tokens),
+        "max_length_share": _rounded(shares.max_length),
+        "power_of_two_share": _rounded(shares.power_of_two),
+        "paged_share": _rounded(shares.paged),
     }
 
 

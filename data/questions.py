@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from calc.deployment import Deployment
 from calc.errors import InputError, PlimsollError, UnreadableFile
 from calc.messages import Message, msg
-from data.answers import bench_answer, decision_answer, latency_answer, memory_answer
+from data.answers import bench_answer, decision_answer, latency_answer, memory_answer, waste_answer
 from data.case import read_case, read_deployment
 from data.case_evidence import read_evidence
 from data.case_fields import Fields, as_object
@@ -48,8 +48,11 @@ def estimate(case: Any) -> dict[str, Any]:
     if as_object(case, "a case").get("workload") is None:
         deployment, notes = read_deployment(case)
         return memory_answer(estimate_memory(deployment), notes)
+    from calc.waste import waste_shares
+
     scenario, notes = read_case(case)
-    return memory_answer(estimate_memory(scenario.deployment, scenario.workload), notes)
+    report = estimate_memory(scenario.deployment, scenario.workload)
+    return memory_answer(report, notes) | {"waste": waste_answer(waste_shares(report, scenario.workload))}
 
 
 def predict(case: Any) -> dict[str, Any]:
