@@ -6,14 +6,18 @@ be compared, or why nothing can.
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from calc.deployment import Deployment
 from calc.errors import PlimsollError
+from calc.memory import estimate_memory
 from calc.units import GIB
+from data import catalogue
 from data.questions import estimate
 
 Case: TypeAlias = Mapping[str, Any]
@@ -167,3 +171,36 @@ FIGURES: Mapping[str, tuple[str, Callable[[Case, Case], tuple[float, float]]]] =
     "fits": ("refused", lambda case, line: (float(not estimate(case)["fits"]), float(line["observed"]["refused"]))),
 }
 """What a reading names → its words, and (estimated, logged)."""
+
+
+PUBLIC = Path(__file__).parent / "golden" / "public_starts.csv"
+"""Single figures of further starts, each with its source; ``fitted`` says whether it gave a constant."""
+
+
+def public_starts() -> list[dict[str, str]]:
+    """The rows of ``golden/public_starts.csv``."""
+    return list(csv.DictReader(PUBLIC.read_text(encoding="utf-8").splitlines()))
+
+
+def public_figure(row: Mapping[str, str]) -> float:
+    """Our figure of a public start, in the unit its name says."""
+    gpu = catalogue.gpu(row["gpu"])
+    got = estimate_memory(
+        Deployment(
+            model=catalogue.model(row["model"]).spec(),
+            gpu=replace(gpu, memory_bytes=round(float(row["memory_gib"]) * GIB)) if row["memory_gib"] else gpu,
+            engine=catalogue.engine(row["engine"], row["version"])[0],
+            tp=int(row["tp"]),
+            memory_fraction=float(row["fraction"]) if row["fraction"] else None,
+            max_model_len_tokens=int(row["max_model_len"]) if row["max_model_len"] else None,
+            max_num_batched_tokens=int(row["batched_tokens"]) if row["batched_tokens"] else None,
+        )
+    )
+    figures = {
+        "pool GiB": got.kv_pool_bytes / GIB,
+        "room GiB": (got.budget_bytes - got.weights_bytes - got.runtime_in_budget_bytes) / GIB,
+        "activations GiB": got.activation_bytes / GIB,
+        "tokens": float(got.kv_tokens),
+        "fits": float(got.fits),
+    }
+    return figures[row["figure"]]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from fit_runtime import Held, Start, estimate, first_stage_bytes, fit, leave_one_out
-from logged import Row, read_logs
+from logged import Row, public_figure, public_starts, read_logs
 
 from calc.errors import PlimsollError
 from calc.runtime_constants import RuntimeConstants
@@ -32,6 +32,7 @@ FREE = {
 }
 """The constants that are fitted, in words, and the unit they are shown in."""
 POOL = "pool GiB"
+THOUSAND = 1000
 
 
 def lines(path: Path) -> Iterator[Any]:
@@ -76,6 +77,8 @@ def memory_page(folder: Path) -> str:
             "### Logs from public threads",
             _logs_words(rows),
             *_logs(rows),
+            "Further starts, one figure each:",
+            _public(),
             "### Blocks, tokens and sequences",
             _allocations(folder / "oracle_cases.jsonl"),
         ]
@@ -224,7 +227,19 @@ def _difference(row: Row) -> str:
 def _figure(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.2f}"
+    return f"{value:,.0f}" if value >= THOUSAND else f"{value:.2f}"
+
+
+def _public() -> str:
+    head = ("engine", "model", "GPU", "TP", "figure", "estimate", "logged", "gave a constant", "source")
+    rows = []
+    for row in public_starts():
+        engine = f"{row['engine']} {row['version']}"
+        figures = (_figure(public_figure(row)), _figure(float(row["logged"])))
+        rows.append(
+            [engine, row["model"], row["gpu"], row["tp"], row["figure"], *figures, row["fitted"], row["source"]]
+        )
+    return table(head, rows)
 
 
 def _allocations(path: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from fit_runtime import Held, Start, first_stage_bytes, fit, leave_one_out
-from logged import Row, read_logs
+from logged import Row, public_figure, public_starts, read_logs
 
 from calc.deployment import Deployment
 from calc.engine import resolve
@@ -290,29 +290,9 @@ def test_sglang_takes_0_828_of_an_h100_by_itself() -> None:
     assert resolve(made).memory_fraction == pytest.approx(0.828, abs=0.002)
 
 
-PUBLIC = list(csv.DictReader((GOLDEN / "public_starts.csv").read_text(encoding="utf-8").splitlines()))
+PUBLIC = public_starts()
 
 
 @pytest.mark.parametrize("row", PUBLIC, ids=[f"{r['engine']}-{r['version']}-{r['figure']}" for r in PUBLIC])
 def test_public_starts_of_other_versions_and_gpus_are_met(row: dict[str, str]) -> None:
-    gpu = catalogue.gpu(row["gpu"])
-    got = estimate_memory(
-        Deployment(
-            model=spec(row["model"]),
-            gpu=replace(gpu, memory_bytes=round(float(row["memory_gib"]) * GIB)) if row["memory_gib"] else gpu,
-            engine=catalogue.engine(row["engine"], row["version"])[0],
-            tp=int(row["tp"]),
-            memory_fraction=float(row["fraction"]) if row["fraction"] else None,
-            max_model_len_tokens=int(row["max_model_len"]) if row["max_model_len"] else None,
-            max_num_batched_tokens=int(row["batched_tokens"]) if row["batched_tokens"] else None,
-        )
-    )
-    room = got.budget_bytes - got.weights_bytes - got.runtime_in_budget_bytes
-    figures = {
-        "pool GiB": got.kv_pool_bytes / GIB,
-        "room GiB": room / GIB,
-        "activations GiB": got.activation_bytes / GIB,
-        "tokens": got.kv_tokens,
-        "fits": float(got.fits),
-    }
-    assert figures[row["figure"]] == pytest.approx(float(row["logged"]), abs=float(row["tolerance"])), row["source"]
+    assert public_figure(row) == pytest.approx(float(row["logged"]), abs=float(row["tolerance"])), row["source"]
