@@ -118,7 +118,8 @@ def test_weights_agree_with_what_engines_log(row: dict[str, str]) -> None:
 )  # fmt: skip
 def test_each_method_stores_payload_and_scales(block: dict[str, Any], code: str, bytes_per_parameter: float) -> None:
     storage = quantised(**block).storage
-    assert (storage.code, storage.bytes_per_parameter) == (code, pytest.approx(bytes_per_parameter))
+    assert storage.code == code
+    assert storage.bytes_per_parameter == pytest.approx(bytes_per_parameter)
 
 
 @pytest.mark.parametrize("method", ["hqq", "gguf", "exl2", "aqlm", "brand-new"])
