@@ -7,6 +7,7 @@ from types import MappingProxyType
 from calc.config import Fields
 from calc.errors import UnknownArchitecture
 from calc.families import FAMILIES, Family
+from calc.further_families import FURTHER
 from calc.hybrid_families import HYBRIDS
 from calc.messages import msg
 
@@ -18,12 +19,12 @@ REFUSED = MappingProxyType(
     {
         **dict.fromkeys(("rwkv", "plamo2"), _FIXED_STATE),
         **dict.fromkeys(("deepseek_v41", "deepseekv41", "minimax_m3", "minimaxm3"), _COMPRESSED),
-        **dict.fromkeys(("step3", "nemotron-nas", "deci"), _UNEVEN),
+        "step3": _UNEVEN,
     }
 )
 """Families whose memory rules are not built in, and what is missing; keys match the start of a type or class name."""
 
-_ALL = (*FAMILIES, *HYBRIDS)
+_ALL = (*FAMILIES, *HYBRIDS, *FURTHER)
 _BY_ARCHITECTURE = {name: family for family in _ALL for name in family.architectures}
 _BY_TYPE = {name: family for family in _ALL for name in family.types}
 
@@ -54,7 +55,7 @@ def family_of(fields: Fields) -> Family:
     class_name, model_type = _class_name(fields), fields.text("model_type")
     _refuse_known(class_name, model_type)
     family = _BY_ARCHITECTURE.get(class_name)
-    if family is None and (not class_name or not class_name.endswith("ForCausalLM")):
+    if family is None and (fields.is_multimodal or not class_name.endswith("ForCausalLM")):
         family = _BY_TYPE.get(model_type)
     if family is None:
         raise UnknownArchitecture(

@@ -44,7 +44,7 @@ def read_experts(fields: Fields, family: Family) -> Experts | None:
     count = fields.integer(*names, default=0 if may_be_dense else None, low=0, high=MAX_EXPERTS)
     if count == 0:
         return None
-    keys = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "top_k_experts")
+    keys = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk", "top_k_experts")
     per_token = fields.integer(*keys, high=MAX_EXPERTS, default=1)
     if per_token > count:
         raise InputError(
@@ -75,7 +75,7 @@ def _shared_size(fields: Fields, family: Family, size: int) -> int:
     if family.experts == "qwen2":
         return fields.integer("shared_expert_intermediate_size", default=QWEN2_MOE_SHARED_SIZE, low=0)
     if family.experts == "deepseek":
-        names = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+        names = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
         one = fields.optional("moe_shared_expert_intermediate_size") or size
         return one * fields.integer(*names, default=0, low=0, high=MAX_EXPERTS)
     if family.experts == "granite":

@@ -5,7 +5,8 @@ Each row was checked against a published parameter count (``tests/golden/publish
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from calc.recurrent import StateKind
@@ -60,6 +61,8 @@ class Family:
     """How the config tells recurrent layers from attention: a style of :func:`calc.layer_plan.plan_layers`."""
     state: StateKind | None = None
     """What a recurrent layer keeps; ``None`` = no such layers."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Fields the family names in its own way → the usual name; ``a.b`` = field b of the object a."""
     float32_state: bool = False
     """The matrix of the state is FP32 where the config is silent."""
     output_gate: bool = False
@@ -71,21 +74,31 @@ def family_row(name: str, architectures: str, types: str, **rules: Any) -> Famil
     return Family(name=name, architectures=tuple(architectures.split()), types=tuple(types.split()), **rules)
 
 
-_ALL_BIASES = {"qkv_bias": True, "output_bias": True, "mlp_bias": True, "norm_has_bias": True}
-_LAYER_NORM_MLP = {"gated_mlp": False, **_ALL_BIASES}
+ALL_BIASES = {"qkv_bias": True, "output_bias": True, "mlp_bias": True, "norm_has_bias": True}
+LAYER_NORM_MLP = {"gated_mlp": False, **ALL_BIASES}
 
 FAMILIES: tuple[Family, ...] = (
     family_row("Llama", "LlamaForCausalLM LLaMAForCausalLM", "llama"),
-    family_row("Mistral", "MistralForCausalLM Mistral3ForConditionalGeneration", "mistral mistral3"),
+    family_row(
+        "Mistral",
+        "MistralForCausalLM Ministral3ForCausalLM Mistral3ForConditionalGeneration",
+        "mistral ministral3 mistral3",
+    ),
     family_row("Granite", "GraniteForCausalLM", "granite", tied=True),
     family_row("InternLM2", "InternLM2ForCausalLM", "internlm2"),
+    family_row("InternLM3", "InternLM3ForCausalLM", "internlm3"),
+    family_row("Baichuan", "BaichuanForCausalLM BaiChuanForCausalLM", "baichuan"),
     family_row("EXAONE", "ExaoneForCausalLM", "exaone"),
+    family_row("EXAONE 4", "Exaone4ForCausalLM", "exaone4", qk_norm="head", window="every-nth-full", full_every=4),
     family_row("Seed-OSS", "SeedOssForCausalLM", "seed_oss", qkv_bias=True),
     family_row("SmolLM3", "SmolLM3ForCausalLM", "smollm3", tied=True, window="qwen"),
     family_row("MiMo", "MiMoForCausalLM", "mimo", qkv_bias=True, window="qwen"),
     family_row("GLM-4", "GlmForCausalLM", "glm", qkv_bias=True),
     family_row("GLM-4 (0414)", "Glm4ForCausalLM", "glm4", norms_per_layer=4),
     family_row("OLMo 2", "Olmo2ForCausalLM", "olmo2", qk_norm="full"),
+    family_row("OLMo 3", "Olmo3ForCausalLM", "olmo3", qk_norm="full", window="every-nth-full", full_every=4),
+    family_row("Hunyuan", "HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", qk_norm="head"),
+    family_row("Hunyuan MoE", "HunYuanMoEV1ForCausalLM", "hunyuan_v1_moe", qk_norm="head", experts="deepseek"),
     family_row("Command R", "CohereForCausalLM", "cohere", tied=True, norms_per_layer=1),
     family_row(
         "Command R7B",
@@ -170,11 +183,21 @@ FAMILIES: tuple[Family, ...] = (
         full_every=5,
         local_rope=True,
     ),
-    family_row("Phi", "PhiForCausalLM", "phi", norms_per_layer=1, head_bias=True, **_LAYER_NORM_MLP),
-    family_row("Phi-3", "Phi3ForCausalLM", "phi3"),
-    family_row("StarCoder2", "Starcoder2ForCausalLM", "starcoder2", tied=True, **_LAYER_NORM_MLP),
-    family_row("GPT-NeoX", "GPTNeoXForCausalLM", "gpt_neox", **_LAYER_NORM_MLP),
-    family_row("OPT", "OPTForCausalLM", "opt", tied=True, learned_positions=2, **_LAYER_NORM_MLP),
+    family_row("Phi", "PhiForCausalLM", "phi", norms_per_layer=1, head_bias=True, **LAYER_NORM_MLP),
+    family_row("Phi-3", "Phi3ForCausalLM Phi3VForCausalLM Phi4MMForCausalLM", "phi3 phi3_v phi4mm"),
+    family_row(
+        "Phi-3.5-MoE",
+        "PhiMoEForCausalLM PhimoeForCausalLM",
+        "phimoe",
+        qkv_bias=True,
+        output_bias=True,
+        norm_has_bias=True,
+        head_bias=True,
+        experts="plain",
+    ),
+    family_row("StarCoder2", "Starcoder2ForCausalLM", "starcoder2", tied=True, **LAYER_NORM_MLP),
+    family_row("GPT-NeoX", "GPTNeoXForCausalLM", "gpt_neox", **LAYER_NORM_MLP),
+    family_row("OPT", "OPTForCausalLM", "opt", tied=True, learned_positions=2, **LAYER_NORM_MLP),
     family_row(
         "Falcon",
         "FalconForCausalLM RWForCausalLM",

@@ -47,6 +47,7 @@ HYBRIDS: tuple[Family, ...] = (
         state=StateKind.MAMBA2,
         float32_state=True,
     ),
+    family_row("Llama-Nemotron", "DeciLMForCausalLM", "nemotron-nas deci", hybrid="blocks"),
     family_row(
         "Granite 4 hybrid",
         "GraniteMoeHybridForCausalLM",

@@ -25,6 +25,9 @@ __all__ = [
 NULL_BLOCKS = 1
 """Block 0 is never given out; it counts in the admission check, not in the logged total (vLLM 0.32)."""
 
+LEAST_BYTES = 1
+"""Bytes of a block on a stage whose layers keep nothing (MLPs of Nemotron-H): never what is short."""
+
 
 def layers_per_stage(layers: int, pp: int) -> tuple[int, ...]:
     """Layers of each pipeline stage: the remainder goes to the second-last stage and back (vLLM ``get_pp_indices``).
@@ -140,7 +143,7 @@ def plan_blocks(model: ModelSpec, rules: CacheRules, pp: int, *, window_aware: b
     return BlockPlan(
         groups=tuple(_cache_group(members) for members in groups),
         stage_bytes_per_block=tuple(
-            float(max(sum(c.spec.page_bytes for c in members if c.layer in span) for members in groups))
+            float(max(LEAST_BYTES, *(sum(c.spec.page_bytes for c in members if c.layer in span) for members in groups)))
             for span in stage_spans(model, pp)
         ),
     )

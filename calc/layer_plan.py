@@ -10,6 +10,7 @@ from calc.config import MAX_LAYERS, Fields
 from calc.errors import InputError, UnknownArchitecture
 from calc.messages import msg
 from calc.model import FeedForward
+from calc.per_layer import Block
 
 
 class Mixer(StrEnum):
@@ -48,6 +49,16 @@ _NEMOTRON = MappingProxyType(
         "attention": (Mixer.ATTENTION, _ALONE),
         "mlp": (Mixer.NONE, FeedForward.DENSE),
         "moe": (Mixer.NONE, FeedForward.EXPERTS),
+    }
+)
+
+
+_BLOCKS: MappingProxyType[str, tuple[Mixer, FeedForward]] = MappingProxyType(
+    {
+        Block.BOTH: (Mixer.ATTENTION, _USUAL),
+        Block.ATTENTION: (Mixer.ATTENTION, _ALONE),
+        Block.MLP: (Mixer.NONE, _USUAL),
+        Block.NOTHING: (Mixer.NONE, _ALONE),
     }
 )
 
@@ -96,6 +107,14 @@ def _nemotron(fields: Fields, layers: int) -> Plan:
     if not isinstance(pattern, Sequence) or len(pattern) < layers:
         raise InputError(msg("hybrid_override_pattern must name each of the {layers} layers: add it.", layers=layers))
     return _named(list(pattern)[:layers], _NEMOTRON)
+
+
+def _blocks(fields: Fields, layers: int) -> Plan:
+    """What each layer of a Puzzle model kept."""
+    kept = fields.listing("blocks", layers)
+    if kept is None:
+        raise InputError(msg("the config has no block_configs: use the model's full config.json."))
+    return _named(kept, _BLOCKS)
 
 
 def _listed(*keys: str) -> Callable[[Fields, int], Plan]:
@@ -154,6 +173,7 @@ _STYLES: MappingProxyType[str, Callable[[Fields, int], Plan]] = MappingProxyType
     {
         "layer-types": _layer_types,
         "nemotron": _nemotron,
+        "blocks": _blocks,
         "bamba": _listed("attn_layer_indices"),
         "lfm2": _listed("full_attn_idxs"),
         "jamba": _jamba,

@@ -89,8 +89,8 @@ def read_layers(
 ) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
     """Layer groups and, for each layer in order, the index of its group; ``plain`` is the model's dtype."""
     kinds = _with_shared(fields, _plain_layers(fields, family, heads))
-    if family.state is not None:
-        state = read_state(fields, family.state, plain, float32=family.float32_state)
+    if family.hybrid:
+        state = read_state(fields, family.state, plain, float32=family.float32_state) if family.state else None
         plan = plan_layers(fields, family.hybrid, heads.layers)
         kinds = [_mixed(kind, state, *part) for kind, part in zip(kinds, plan, strict=True)]
     groups: list[LayerGroup] = []
@@ -115,7 +115,7 @@ def _with_shared(fields: Fields, layers: list[LayerGroup]) -> list[LayerGroup]:
     return layers[:own] + [replace(layer, kind=LayerKind.SHARED) for layer in layers[own:]]
 
 
-def _mixed(attention: LayerGroup, state: RecurrentState, mixer: Mixer, after: FeedForward) -> LayerGroup:
+def _mixed(attention: LayerGroup, state: RecurrentState | None, mixer: Mixer, after: FeedForward) -> LayerGroup:
     """A layer of a hybrid: attention, state, both or neither."""
     if mixer is Mixer.ATTENTION:
         return replace(attention, feed_forward=after)

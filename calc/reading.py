@@ -16,6 +16,7 @@ from calc.layers import Heads, read_heads, read_layers
 from calc.messages import Message, msg
 from calc.model import LatentAttention, ModelSpec
 from calc.parameters import count_parameters, max_positions
+from calc.per_layer import in_usual_fields
 from calc.quantisation import Storage, read_storage
 from calc.rotary import rope_cache_bytes
 
@@ -32,8 +33,9 @@ def read_model(
     weights_bytes_declared: int | None,
 ) -> ModelSpec:
     """See :meth:`ModelSpec.from_config`."""
-    fields = read_fields(config)
+    fields = in_usual_fields(read_fields(config))
     family = family_of(fields)
+    fields = fields.renamed(family.aliases)
     heads = read_heads(fields, family)
     storage = read_storage(fields, weight_dtype, kv_dtype)
     groups, order = read_layers(fields, family, heads, storage.plain)
