@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ def _pool_tokens(deployment: Deployment) -> int | None:
 def version_of(text: str) -> Version:
     """``"v0.11.0rc2"`` as numbers that compare; what is no number counts as the newest."""
     parts = text.strip().lower().removeprefix("v").split("+")[0].split(".")
-    digits = ["".join(sign for sign in part[:6] if sign.isdigit()) for part in parts[:3]]
+    digits = ["".join(itertools.takewhile(str.isdigit, part[:6])) for part in parts[:3]]
     return tuple(int(part) for part in digits) if all(digits) else (999,)
 
 

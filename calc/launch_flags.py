@@ -188,8 +188,8 @@ def _seqs(name: str, *, only_if_asked: bool = False) -> Rule:
 
 def _kv_dtype(names: Mapping[str, tuple[str, Version]], write: Callable[[str], Piece]) -> Rule:
     def rule(asked: Asked) -> Piece:
-        code, own = asked.settings.kv_dtype, asked.checkpoint.kv_dtype if asked.checkpoint else None
-        if is_auto(asked.deployment.kv_dtype) or code == own:
+        code = asked.settings.kv_dtype
+        if is_auto(asked.deployment.kv_dtype) or code == _auto_kv(asked):
             return NOTHING
         name, since = names.get(code, ("", (0,)))
         if not name:
@@ -200,6 +200,14 @@ def _kv_dtype(names: Mapping[str, tuple[str, Version]], write: Callable[[str], P
         return write(name)
 
     return rule
+
+
+def _auto_kv(asked: Asked) -> str | None:
+    """The cache format the engine takes by itself: that of a plain dtype asked for, else the checkpoint's."""
+    wanted = asked.deployment.model.storage.code
+    if not is_auto(asked.deployment.weight_dtype) and wanted in PLAIN_BYTES:
+        return wanted
+    return asked.checkpoint.kv_dtype if asked.checkpoint else None
 
 
 def _weights(*, in_flight: bool) -> Rule:

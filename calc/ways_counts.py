@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from calc.deployment import MAX_GPUS, Deployment
+from calc.engine import resolve
 from calc.hardware import Gpu
 from calc.lever_changes import estimated_pool
 from calc.memory import MemoryReport, estimate_memory
 from calc.scenario import Scenario
-from calc.ways_gap import Peak
+from calc.ways_gap import Peak, sequence_bytes
 from calc.ways_levers import tp_sizes
 
 STAGES = (1, 2, 4, 8)
@@ -35,9 +36,9 @@ class SmallestCount:
 
 def smallest_counts(scenario: Scenario, gpus: Iterable[Gpu], peak: Peak) -> tuple[SmallestCount, ...]:
     """One row per GPU type, in the order given; splits inside a server first, then pipeline stages over several."""
-    base = estimated_pool(replace(scenario.deployment, dp=1, ep=False, replicas=1))
+    base = _alone(scenario.deployment)
     weights: dict[tuple[int, int], int] = {}
-    return tuple(_count(scenario, replace(base, tp=1, pp=1, gpu=gpu), peak, weights) for gpu in gpus)
+    return tuple(_count(scenario, replace(base, gpu=gpu), peak, weights) for gpu in gpus)
 
 
 def _count(scenario: Scenario, base: Deployment, peak: Peak, weights: dict[tuple[int, int], int]) -> SmallestCount:
@@ -83,15 +84,62 @@ def _maker(gpu: Gpu) -> str:
     return next((maker for maker in OTHER_MAKERS if gpu.name.startswith(maker)), "NVIDIA")
 
 
-def other_types(counts: Iterable[SmallestCount], now: Deployment, peak: Peak) -> list[Deployment]:
-    """The smallest type each with fewer, as many and more GPUs that holds the peak (or starts, where it is unknown)."""
-    found = [row.to_carry if peak.requests is not None else row.to_start for row in counts if row.gpu != now.gpu]
-    known = sorted(
-        (deployment for deployment in found if deployment is not None),
-        key=lambda one: (_maker(one.gpu) != _maker(now.gpu), one.gpu.memory_bytes, one.gpu_count),
-    )
-    fewer = [deployment for deployment in known if deployment.gpu_count < now.gpu_count]
-    same = [deployment for deployment in known if deployment.gpu_count == now.gpu_count]
-    more = [deployment for deployment in known if deployment.gpu_count > now.gpu_count]
-    more.sort(key=lambda one: (_maker(one.gpu) != _maker(now.gpu), one.gpu_count))
-    return [deployments[0] for deployments in (fewer, same, more) if deployments]
+@dataclass(frozen=True, kw_only=True)
+class _Need:
+    """One split, as the scenario's own GPU type shows it."""
+
+    split: Deployment
+    covered_bytes: int
+    sequence_bytes: int
+    request_bytes: int
+
+    def count(self, gpu: Gpu, budget_bytes: float, peak: Peak) -> float:
+        """GPUs of a type that would do, had it the same runtime; infinite where it would not start."""
+        if self.split.gpus_per_replica > 1 and gpu.link_bytes_per_s is None:
+            return math.inf
+        room = budget_bytes - self.covered_bytes
+        if room < self.sequence_bytes:
+            return math.inf
+        replicas = 1 if peak.requests is None else max(1, math.ceil(peak.requests * self.request_bytes / room))
+        return self.split.gpu_count * replicas
+
+
+def other_types(scenario: Scenario, gpus: Iterable[Gpu], peak: Peak) -> list[Deployment]:
+    """The smallest type each with fewer, as many and more GPUs that holds the peak (or starts, where it is unknown).
+
+    All types are judged by the runtime of the scenario's own; the ones picked are then estimated themselves.
+    """
+    now = scenario.deployment
+    needs = _needs(scenario)
+    budgets = [(gpu, gpu.memory_bytes * resolve(replace(now, gpu=gpu)).memory_fraction) for gpu in gpus]
+    sized = [
+        (min(need.count(gpu, budget, peak) for need in needs), gpu) for gpu, budget in budgets if gpu.id != now.gpu.id
+    ]
+    foreign = {gpu.id: _maker(gpu) != _maker(now.gpu) for _, gpu in sized}
+    sized.sort(key=lambda row: (foreign[row[1].id], row[1].memory_bytes, row[0]))
+    fewer = [gpu for count, gpu in sized if count < now.gpu_count]
+    same = [gpu for count, gpu in sized if count == now.gpu_count]
+    more = [row[1] for row in sorted(sized, key=lambda row: (foreign[row[1].id], row[0])) if row[0] > now.gpu_count]
+    picked = smallest_counts(scenario, [gpus[0] for gpus in (fewer, same, more) if gpus], peak)
+    found = [row.to_start if peak.requests is None else row.to_carry for row in picked]
+    return [deployment for deployment in found if deployment is not None]
+
+
+def _needs(scenario: Scenario) -> list[_Need]:
+    base = _alone(scenario.deployment)
+    needs = []
+    for split in _splits(base):
+        memory = estimate_memory(split, scenario.workload, 1.0)
+        needs.append(
+            _Need(
+                split=split,
+                covered_bytes=memory.weights_bytes + memory.runtime_in_budget_bytes,
+                sequence_bytes=sequence_bytes(split, memory),
+                request_bytes=memory.kv_demand_bytes,
+            )
+        )
+    return needs
+
+
+def _alone(deployment: Deployment) -> Deployment:
+    return estimated_pool(replace(deployment, tp=1, pp=1, dp=1, ep=False, replicas=1))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
+from calc.deployment import Deployment
 from calc.errors import InputError
 from calc.hardware import Gpu
 from calc.memory import MemoryReport
@@ -19,39 +20,39 @@ from data.checkpoint import in_format
 
 FORMATS = ("fp8", "int4")
 """Weight formats tried: the two that checkpoints of most models exist in."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """The ranked ways, and the fewest GPUs of every type of the catalogue."""
-
-    out: WaysOut
-    counts: tuple[SmallestCount, ...]
+Counts: TypeAlias = tuple[SmallestCount, ...]
 
 
 def find_ways(
     scenario: Scenario,
     memory: MemoryReport,
-    gpus: Iterable[Gpu] | None = None,
+    gpus: Sequence[Gpu] | None = None,
     prices: Mapping[str, Prices] | None = None,
-) -> Found:
+    formats: Mapping[str, ModelSpec] | None = None,
+) -> WaysOut:
     """``memory`` is the scenario's own report, at the simulated peak where that is known.
 
-    ``gpus``: the types to count, the catalogue's where not given; ``prices``: of GPU types other than the scenario's.
+    ``gpus``: the types to propose, the catalogue's where not given; ``prices``: of GPU types other than the
+    scenario's; ``formats``: as :func:`other_formats` reads them.
     """
-    peak = planned_peak(scenario, memory)
-    counts = smallest_counts(scenario, catalogue.gpus().values() if gpus is None else gpus, peak)
-    others = other_types(counts, scenario.deployment, peak)
-    out = ways_out(scenario, memory, formats=_formats(scenario), others=others, prices=prices)
-    return Found(out=out, counts=counts)
+    types = tuple(catalogue.gpus().values()) if gpus is None else gpus
+    others = other_types(scenario, types, planned_peak(scenario, memory))
+    known = other_formats(scenario.deployment) if formats is None else formats
+    return ways_out(scenario, memory, formats=known, others=others, prices=prices)
 
 
-def _formats(scenario: Scenario) -> dict[str, ModelSpec]:
-    """The model in other weight formats; a checkpoint that cannot be read so has none."""
+def count_types(scenario: Scenario, memory: MemoryReport, gpus: Sequence[Gpu] | None = None) -> Counts:
+    """The fewest GPUs of every type."""
+    types = tuple(catalogue.gpus().values()) if gpus is None else gpus
+    return smallest_counts(scenario, types, planned_peak(scenario, memory))
+
+
+def other_formats(deployment: Deployment) -> Mapping[str, ModelSpec]:
+    """The model in other weight formats, by dtype code; a checkpoint that cannot be read so has none."""
     found = {}
     for code in FORMATS:
         try:
-            found[code] = in_format(scenario.deployment, code)
+            found[code] = in_format(deployment, code)
         except InputError:
             continue
     return found

@@ -12,7 +12,7 @@ parts.heading(t("Alternatives"), words.describe(asked.scenario))
 memory = resources.memory(asked)
 if not memory.fits:
     parts.answer(about_memory.sentence(memory), about_memory.figures(memory), good=False)
-    ways.offers(asked, ways.found(asked, memory).out)
+    ways.offers(asked, ways.found(asked, memory))
     parts.section(t("Saved scenarios"))
     library.shelf(asked)
     st.stop()

@@ -2,48 +2,68 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
 from calc.memory import MemoryReport
+from calc.model import ModelSpec
 from calc.ways_out import Way, WaysOut
 from data.case import write_case
 from data.own_hardware import price_name, price_of, prices_of
-from data.ways import Found, find_ways
+from data.ways import Counts, count_types, find_ways, other_formats
 from ui import parts, resources, state
 from ui.resources import Asked
 from ui.story import about_ways
 from ui.text import t
 
+TYPES_HEIGHT = 320
+"""Pixels of the list of GPU types; the rest scrolls."""
 MOST_SHOWN = 14
 """Ways drawn; those behind neither suffice nor gain much."""
 COLUMNS = (5, 1)
 
 
-def found(asked: Asked, memory: MemoryReport) -> Found:
+def found(asked: Asked, memory: MemoryReport) -> WaysOut:
     """The ranked ways, worked out once for each question and set of own GPUs and prices."""
-    own = tuple(row.entry_id for row in (*resources.own_gpus(), *resources.own_prices()))
-    return _found(asked.key, own, asked, memory)
+    return _found(asked.key, _own(), asked, memory)
+
+
+def _own() -> tuple[str, ...]:
+    return tuple(row.entry_id for row in (*resources.own_gpus(), *resources.own_prices()))
 
 
 @st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
-def _found(key: str, own: tuple[str, ...], _asked: Asked, _memory: MemoryReport) -> Found:  # noqa: ARG001 - the key
+def _found(key: str, own: tuple[str, ...], _asked: Asked, _memory: MemoryReport) -> WaysOut:  # noqa: ARG001 - the key
     gpus, rows = resources.candidate_gpus(), resources.own_prices()
     prices = {gpu.id: price_of(stored[0]) for gpu in gpus if (stored := prices_of(rows, price_name(gpu)))}
-    return find_ways(_asked.scenario, _memory, gpus, prices)
+    stored_as = json.dumps([_asked.case["model"], _asked.case.get("kv_dtype")], sort_keys=True)
+    return find_ways(_asked.scenario, _memory, gpus, prices, _formats(stored_as, _asked))
+
+
+@st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
+def _formats(stored_as: str, _asked: Asked) -> Mapping[str, ModelSpec]:  # noqa: ARG001 - the key
+    return other_formats(_asked.scenario.deployment)
+
+
+@st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
+def _counts(key: str, own: tuple[str, ...], _asked: Asked, _memory: MemoryReport) -> Counts:  # noqa: ARG001 - the key
+    return count_types(_asked.scenario, _memory, resources.candidate_gpus())
 
 
 def show(asked: Asked, memory: MemoryReport) -> None:
     """Where the gap comes from, what closes it, and what fits at most."""
-    answer = found(asked, memory)
-    parts.section(t("Where the gap comes from"), about_ways.cause(answer.out.gap))
-    parts.prose(about_ways.gap_rows(answer.out))
-    offers(asked, answer.out)
+    out = found(asked, memory)
+    parts.section(t("Where the gap comes from"), about_ways.cause(out.gap))
+    parts.prose(about_ways.gap_rows(out))
+    offers(asked, out)
     parts.section(t("The other way round"))
-    parts.prose(about_ways.limits(answer.out))
-    st.caption(t("Fewest GPUs of each type, the largest split inside one server first:"))
-    parts.table(about_ways.count_rows(answer.counts), key="ways_counts", height=320)
+    parts.prose(about_ways.limits(out))
+    if st.toggle(t("Fewest GPUs of each type"), key="ways_types", persist_state="session"):
+        rows = about_ways.count_rows(_counts(asked.key, _own(), asked, memory))
+        parts.table(rows, key="ways_counts", height=TYPES_HEIGHT)
     st.caption(parts.escape(about_ways.offload_hint()))
 
 
@@ -51,26 +71,26 @@ def offers(asked: Asked, out: WaysOut) -> None:
     """The ranked ways, each with a button that makes it the scenario."""
     parts.section(t("Ways out"), t("What suffices first, then cost, then side effects; other settings unchanged."))
     for place, way in enumerate(out.ways[:MOST_SHOWN]):
-        _row(asked, place, way)
+        _row(asked, place, way, out.gap.over_bytes)
     if out.refused:
         with st.expander(t("What does not help here")):
             parts.bullets(about_ways.refused(out, about_ways.lever_names()))
 
 
-def _row(asked: Asked, place: int, way: Way) -> None:
+def _row(asked: Asked, place: int, way: Way, missing_bytes: int) -> None:
     words, button = st.columns(COLUMNS, vertical_alignment="center")
-    words.markdown(_text(way))
+    words.markdown(_text(way, missing_bytes))
     button.button(
         t("Use this"), key=f"way_{place}", on_click=state.load, args=(_case(asked, way),), disabled=not way.starts
     )
 
 
-def _text(way: Way) -> str:
+def _text(way: Way, missing_bytes: int) -> str:
     mark = ":green[:material/check_circle:]" if way.suffices else ":gray[:material/remove_circle:]"
     flags = " ".join(f"`{flag}`" for flag in way.flags)
     lines = (
         f"{mark} **{parts.escape(about_ways.title(way))}** — {parts.escape(t(way.change))}",
-        parts.escape(about_ways.effect(way)),
+        parts.escape(about_ways.effect(way, missing_bytes)),
         f":gray[{parts.escape(about_ways.side_effects(way))}] {flags}",
     )
     return "  \n".join(lines)

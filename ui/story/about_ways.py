@@ -109,18 +109,26 @@ def outcome(way: Way) -> str:
     )
 
 
-def effect(way: Way) -> str:
+def effect(way: Way, missing_bytes: int) -> str:
     """What it gains and costs, in one line."""
-    gained = way.gained_bytes / GIB
+    deployment = way.scenario.deployment
     return " · ".join(
         [
-            t("{gained:+,.1f} GiB per GPU", gained=gained),
-            t("{held:,.0f} sequences of the mean length", held=way.sequences),
             outcome(way),
-            t("{count:count} GPUs", count=way.gpu_count),
+            gain(way, missing_bytes),
+            t("{held:,.0f} sequences of the mean length", held=way.sequences),
+            f"{way.gpu_count} × {deployment.gpu.name}",
             price(way),
         ]
     )
+
+
+def gain(way: Way, missing_bytes: int) -> str:
+    """How much nearer need and room come, beside what is missing."""
+    gained = way.gained_bytes / GIB
+    if missing_bytes <= 0:
+        return t("{gained:+,.1f} GiB per GPU", gained=gained)
+    return t("{gained:+,.1f} of {missing:gib} missing per GPU", gained=gained, missing=missing_bytes)
 
 
 def price(way: Way) -> str:
