@@ -6,6 +6,7 @@ Measured figures given beside them win, and keep the figure they replace in view
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ from calc.derived import derived_from
 from calc.engine import Settings, resolve
 from calc.evidence import Evidence, Percentiles, Provenance, Value, overriding
 from calc.latency import LatencyReport, LoadSweep, load_of
+from calc.measured_memory import ID_SHOWN, MEASURED
 from calc.memory import MemoryReport
 from calc.metrics import METRICS
 from calc.model import ModelSpec
@@ -26,6 +28,12 @@ STEADY_PEAK_RATIO = 1.5
 """Peak over mean rate from which a load counts as peaky (llm-d-planner plans with 1.5-2.5)."""
 
 Named: TypeAlias = Iterator[tuple[str, Value]]
+LOGGED: Mapping[str, tuple[str, ...]] = {
+    "weights": ("weights_bytes", "one_gpu_weights_share"),
+    "kv_pool": ("kv_pool_bytes", "kv_tokens", "over_bytes", "fits"),
+    "gpu_memory": ("gpu_memory_bytes",),
+}
+"""Part of a GPU's memory → metrics that are as well known as it is."""
 
 
 def evidence_of(
@@ -53,10 +61,24 @@ def evidence_of(
     )
     calculated = {
         **_known(declared, Provenance.DECLARED, "scenario"),
-        **_known(_memory(scenario, memory) if memory else (), Provenance.ESTIMATED, f"memory model {MODEL_VERSION}"),
+        **(_of_memory(scenario, memory) if memory else {}),
         **_known(simulated, Provenance.SIMULATED, f"simulation {MODEL_VERSION}, {_calibration(latency)}"),
     }
     return derived_from(overriding(calculated, measured or {}))
+
+
+def _of_memory(scenario: Scenario, memory: MemoryReport) -> dict[str, Evidence]:
+    """Estimated, but for what a start-up log measured."""
+    known = _known(_memory(scenario, memory), Provenance.ESTIMATED, f"memory model {MODEL_VERSION}")
+    logged = {metric for part, metrics in LOGGED.items() if memory.origin(part) == MEASURED for metric in metrics}
+    return {
+        metric: replace(
+            one, provenance=Provenance.MEASURED, source=f"start-up log {memory.log_id[:ID_SHOWN]}", date=memory.log_date
+        )
+        if metric in logged
+        else one
+        for metric, one in known.items()
+    }
 
 
 def _calibration(latency: LatencyReport | None) -> str:

@@ -117,9 +117,10 @@ def number_rows(
 
 
 def _memory_rows(scenario: Scenario, memory: MemoryReport, latency: LatencyReport | None) -> Iterator[NumberRow]:
-    known = Provenance.DECLARED if memory.weights_declared else Provenance.ESTIMATED
+    known = Provenance(memory.origin("weights"))
     given = scenario.deployment.kv_pool_bytes_per_gpu is not None or scenario.deployment.kv_tokens is not None
-    pool = Provenance.DECLARED if given else Provenance.ESTIMATED
+    pool = Provenance.DECLARED if given else Provenance(memory.origin("kv_pool"))
+    given = given or pool is Provenance.MEASURED
     yield NumberRow(
         key="weights", label=msg("Weights, per GPU"), figures=(figure(memory.weights_bytes, "bytes", known),)
     )

@@ -10,6 +10,7 @@ from calc.deployment import Deployment
 from calc.engine import resolve
 from calc.evidence import Evidence, Percentiles, Provenance
 from calc.latency import LatencyReport
+from calc.measured_match import matches
 from calc.messages import Message, msg
 from calc.scenario import Scenario
 from calc.workload import Arrivals, Closed, Slo
@@ -92,8 +93,10 @@ def _measured(evidence: Sequence[Evidence]) -> list[Evidence]:
 def _configuration(deployment: Deployment, evidence: Sequence[Evidence], filing: Filing) -> Proof:
     settings = resolve(deployment)
     seen = [one for one in _measured(evidence) if one.metric in ("kv_tokens", "max_num_seqs", "kv_pool_bytes")]
-    logged = bool(seen) or deployment.kv_tokens is not None
-    newest = max((one.date for one in seen), default="")
+    log = deployment.measured_memory
+    stands = log is not None and log.used and matches(log, deployment)
+    logged = bool(seen) or deployment.kv_tokens is not None or stands
+    newest = max((*(one.date for one in seen), log.date if log is not None and stands else ""))
     state = State.VERIFIED if logged else State.PARTIAL
     return Proof(
         kind=Kind.CONFIGURATION,

@@ -74,12 +74,14 @@ def compared_rows(
         _column(scenario, memory, latency)
         for scenario, (_, memory), (_, latency) in zip(scenarios, memories, latencies, strict=True)
     ]
-    return [
-        {t("Number"): label, **dict(zip(names, values, strict=True)), t("Provenance"): t(kind)}
-        for (label, kind), values in zip(
-            columns[0], zip(*(column.values() for column in columns), strict=True), strict=True
-        )
-    ]
+    return [_compared(names, cells) for cells in zip(*(column.items() for column in columns), strict=True)]
+
+
+def _compared(names: Sequence[str], cells: Sequence[tuple[tuple[str, str], str]]) -> Mapping[str, str]:
+    """One number of every scenario; where one was measured and another estimated, both are said."""
+    label = cells[0][0][0]
+    kinds = " / ".join(dict.fromkeys(t(kind) for (_, kind), _ in cells))
+    return {t("Number"): label, **dict(zip(names, (value for _, value in cells), strict=True)), t("Provenance"): kinds}
 
 
 def _column(scenario: Scenario, memory: MemoryReport, latency: LatencyReport) -> Mapping[tuple[str, str], str]:
@@ -87,8 +89,8 @@ def _column(scenario: Scenario, memory: MemoryReport, latency: LatencyReport) ->
     return {
         (t("GPUs"), "declared"): f"{scenario.deployment.gpu_count} × {scenario.deployment.gpu.name}",
         (t("Prefix hit share"), "declared"): show.percent(scenario.workload.prefix_hit_share),
-        (t("Weights per GPU"), "estimated"): show.gib(memory.weights_bytes),
-        (t("KV pool per GPU"), "estimated"): show.gib(memory.kv_pool_bytes),
+        (t("Weights per GPU"), memory.origin("weights")): show.gib(memory.weights_bytes),
+        (t("KV pool per GPU"), memory.origin("kv_pool")): show.gib(memory.kv_pool_bytes),
         (t("KV usage, max"), "simulated"): show.percent(latency.kv_usage_max_share),
         ("TTFT P50", "simulated"): show.ms(latency.ttft.p50_s),
         ("TTFT P95", "simulated"): show.ms(latency.ttft.p95_s),

@@ -22,7 +22,9 @@ def figures(memory: MemoryReport) -> list[Figure]:
 def fit(memory: MemoryReport) -> Figure:
     """Free pool, or by how much it is over."""
     value = show.gib(memory.kv_pool_bytes) if memory.fits else t("{size:gib} over", size=memory.over_bytes)
-    return Figure(label=t("KV pool per GPU"), value=value, provenance="estimated", help=t(TERMS["kv_pool"].meaning))
+    return Figure(
+        label=t("KV pool per GPU"), value=value, provenance=memory.origin("kv_pool"), help=t(TERMS["kv_pool"].meaning)
+    )
 
 
 def sequences(memory: MemoryReport) -> Figure:
@@ -30,7 +32,7 @@ def sequences(memory: MemoryReport) -> Figure:
     return Figure(
         label=t("Sequences at {length}", length=short_count(memory.max_model_len_tokens)),
         value=f"{memory.max_concurrency:,.1f}" if memory.fits else "0",
-        provenance="estimated",
+        provenance=memory.origin("kv_pool"),
         help=t(TERMS["max_concurrency"].meaning) + " " + show.tokens(memory.max_model_len_tokens),
     )
 
@@ -110,15 +112,20 @@ def hull_alt(memory: MemoryReport) -> str:
 
 def zones(memory: MemoryReport) -> list[Mapping[str, str]]:
     """The four zones and their parts, with what to weigh in each."""
-    weights = "declared" if memory.weights_declared else "estimated"
+    origin = memory.origin
     used = min(memory.kv_demand_bytes, memory.kv_pool_bytes)
     rows = (
-        (t("Weights"), memory.weights_bytes, weights, t("precision, quantisation, split over GPUs")),
-        (t("Runtime: activations"), memory.activation_bytes, "estimated", t("batched tokens, model width")),
-        (t("Runtime: context, NCCL, buffers"), memory.non_torch_bytes, "estimated", t("parallelism, framework")),
-        (t("Runtime: CUDA graphs"), memory.graph_bytes, "estimated", t("captured batch sizes, engine version")),
+        (t("Weights"), memory.weights_bytes, origin("weights"), t("precision, quantisation, split over GPUs")),
+        (t("Runtime: activations"), memory.activation_bytes, origin("activation"), t("batched tokens, model width")),
+        (
+            t("Runtime: context, NCCL, buffers"),
+            memory.non_torch_bytes,
+            origin("non_torch"),
+            t("parallelism, framework"),
+        ),
+        (t("Runtime: CUDA graphs"), memory.graph_bytes, origin("graphs"), t("captured batch sizes, engine version")),
         (t("KV cache in use"), used, "simulated", t("context, concurrency, hit rate")),
-        (t("KV pool free"), memory.kv_pool_bytes - used, "estimated", t("room for more or longer requests")),
+        (t("KV pool free"), memory.kv_pool_bytes - used, origin("kv_pool"), t("room for more or longer requests")),
         (t("Safety margin"), memory.margin_bytes, "estimated", t("out-of-memory risk, P99 stability")),
     )
     return [
