@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui import parts, resources, state
-from ui.catalogue import engines, gpus, models, prices
+from ui.catalogue import desk, engines, gpus, models, prices
 from ui.story import about_catalogue, words
 from ui.text import t
 
@@ -14,5 +14,5 @@ own = about_catalogue.Own(
 parts.answer(about_catalogue.sentence(own), about_catalogue.figures(own), good=None if own.stale else True)
 names = {"gpus": t("GPUs"), "models": t("Models"), "prices": t("Prices"), "engines": t("Engines")}
 views = {"gpus": gpus, "models": models, "prices": prices, "engines": engines}
-views[parts.switch(t("View"), names, "catalogue_view", "gpus")].show()
+views[parts.switch(t("View"), names, desk.VIEW, "gpus")].show()
 st.caption(words.versions())

@@ -280,3 +280,22 @@ def test_a_filter_finds_shipped_rows(app: AppTest) -> None:
     assert 0 < len(clean(app).dataframe[-1].value) < every
     app.text_input(key="model_find").set_value("no such thing").run()
     assert "No row" in said(clean(app))
+
+
+def test_figures_typed_at_the_side_are_a_beginning_too(app: AppTest) -> None:
+    app.session_state["gpu"], app.session_state["own_memory"], app.session_state["own_bandwidth"] = "own", 48.0, 900.0
+    view(app, "gpus", gpu_fold=True, gpu_name="Kept", gpu_start="own", gpu_source="my notes")
+    app.button(key="gpu_fill").click().run()
+    app.button(key="gpu_add").click().run()
+    clean(app)
+    assert resources.own_gpus()[0].entry == {"memory_gib": 48.0, "bandwidth_gb_per_s": 900.0}
+
+
+def test_costs_in_two_currencies_are_said_to_be_not_comparable(app: AppTest) -> None:
+    app.switch_page("../pages/alternatives.py").run()
+    app.button(key="scenario_save").click().run()
+    add_price(app, "h100-sxm", 2.0, price_currency="EUR")
+    app.switch_page("../pages/alternatives.py").run()
+    saved = resources.store().scenarios()[0].scenario_id
+    app.session_state["alternative"] = f"saved:{saved}"
+    assert "not comparable" in said(clean(app.run()))

@@ -159,6 +159,7 @@ def _gpus() -> None:
         number("own_memory")
         for key in ("own_bandwidth", "own_bf16", "own_fp8", "own_link"):
             number(key)
+        st.caption(t("To keep and share these figures, store them on the Catalogue page."))
     left, middle, right = st.columns(3)
     with left:
         number("gpus")

@@ -17,6 +17,8 @@ from ui.story import about_catalogue
 from ui.text import t
 
 PROBLEM, DONE, HIDDEN = "catalogue_problem", "catalogue_done", "catalogue_hidden"
+VIEW, PLACE = "catalogue_view", "catalogue_place"
+"""The view shown, and the one in which the last button was pressed."""
 TABLE_HEIGHT, HEAD_HEIGHT, ROW_HEIGHT = 480, 40, 35
 """Pixels of a table that scrolls, of its head and of a row, as Streamlit draws them."""
 
@@ -88,7 +90,7 @@ def action(body: Callable[..., str]) -> Callable[..., None]:
 
     @wraps(body)
     def guarded(*asked: Any) -> None:
-        state.put(**{PROBLEM: None, DONE: None, HIDDEN: ()})
+        state.put(**{PROBLEM: None, DONE: None, HIDDEN: (), PLACE: state.get(VIEW)})
         try:
             state.put(**{DONE: body(*asked)})
         except PlimsollError as error:
@@ -98,7 +100,9 @@ def action(body: Callable[..., str]) -> Callable[..., None]:
 
 
 def outcome() -> None:
-    """What the last button did; a removal can be undone here."""
+    """What the last button of this view did; a removal can be undone here."""
+    if state.get(PLACE) != state.get(VIEW):
+        return
     if problem := state.get(PROBLEM):
         st.error(parts.escape(t(problem)), icon=":material/error:")
     if done := state.get(DONE):

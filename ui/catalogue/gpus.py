@@ -26,6 +26,8 @@ FORM = "gpu_"
 PEAKS = tuple(f"{code}_tflops" for code in FLOP_CODES)
 FIGURES = ("memory_gib", "bandwidth_gb_per_s", *PEAKS, "link_gb_per_s", "pcie_gb_per_s")
 TICKS = ("sparse", "link_both")
+DECIMALS = 3
+"""Of a figure filled in: a driver's MiB / 1024 has no more that matter."""
 
 
 def show() -> None:
@@ -64,11 +66,19 @@ def _form() -> None:
 
 def _beginnings() -> None:
     """Two ways not to type everything: a known GPU, or this machine's driver."""
-    names = {code: gpu.name for code, gpu in catalogue.gpus().items()}
+    names = {code: gpu.name for code, gpu in _starts().items()}
+    now = list(names).index(str(state.get("gpu"))) if state.get("gpu") in names else 0
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        parts.pick(t("Start from"), names, "gpu_start")
+        parts.pick(t("Start from"), names, "gpu_start", now)
         st.button(t("Fill in its figures"), key="gpu_fill", on_click=_fill, icon=":material/edit_note:")
         st.button(t("Ask this machine's driver"), key="gpu_driver", on_click=_ask_driver, icon=":material/memory:")
+
+
+def _starts() -> dict[str, Gpu]:
+    """GPUs to begin with, by the picker's codes: own ones, shipped ones, and figures typed at the side."""
+    own = {state.OWN_PREFIX + row.entry_id: gpu_of(row) for row in resources.own_gpus()}
+    typed = {"own": state.current().scenario.deployment.gpu} if state.get("gpu") == "own" else {}
+    return own | typed | dict(catalogue.gpus())
 
 
 def _typed() -> dict[str, Any]:
@@ -102,14 +112,15 @@ def _add() -> str:
 
 @desk.action
 def _fill() -> str:
-    gpu = catalogue.gpus()[str(state.get("gpu_start"))]
-    _put(_figures_of(gpu) | {"source": gpu.source, "checked_on": date.fromisoformat(gpu.checked_on)})
+    gpu = _starts()[str(state.get("gpu_start"))]
+    checked_on = date.fromisoformat(gpu.checked_on) if gpu.checked_on else state.today()
+    _put(_figures_of(gpu) | {"source": gpu.source, "checked_on": checked_on})
     return t("Figures of {gpu} are filled in: change what differs.", gpu=gpu.name)
 
 
 def _figures_of(gpu: Gpu) -> dict[str, Any]:
     return {
-        "memory_gib": gpu.memory_bytes / GIB,
+        "memory_gib": _in(gpu.memory_bytes, GIB),
         "bandwidth_gb_per_s": _in(gpu.bandwidth_bytes_per_s, GB),
         **{f"{code}_tflops": _in(gpu.flops_per_s.get(code), TERA) for code in FLOP_CODES},
         "link_gb_per_s": _in(gpu.nvlink_bytes_per_s, GB),
@@ -118,7 +129,7 @@ def _figures_of(gpu: Gpu) -> dict[str, Any]:
 
 
 def _in(value: float | None, unit: float) -> float | None:
-    return None if value is None else value / unit
+    return None if value is None else round(value / unit, DECIMALS)
 
 
 @desk.action

@@ -50,7 +50,11 @@ def _use_button(row: OwnEntry) -> None:
 
 
 def _form() -> None:
-    desk.select("price_gpu", _gpus())
+    names = _gpus()
+    if state.get("price_gpu") not in names:
+        now = state.price_name(state.get("gpu"))
+        state.put(price_gpu=now if now in names else next(iter(names)))
+    desk.select("price_gpu", names)
     left, middle, right = st.columns(3)
     with left:
         desk.number("price_gpu_hour")

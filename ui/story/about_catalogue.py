@@ -115,7 +115,7 @@ def gpu_figures(gpu: Gpu) -> dict[str, str]:
 
 
 def _figure(value: float | None, unit: float) -> str:
-    return show.missing() if value is None else f"{value / unit:,.4g}"
+    return t("not known") if value is None else f"{value / unit:,.4g}"
 
 
 def shipped_gpus() -> list[Row]:
@@ -148,7 +148,7 @@ def shipped_models() -> list[Row]:
 def _model_figures(name: str) -> dict[str, str]:
     numbers = _numbers_of(name)
     if numbers is None:
-        return {t("Parameters"): show.missing(), t("KV per token"): show.missing()}
+        return {t("Parameters"): t("not known"), t("KV per token"): t("not known")}
     return {t("Parameters"): _billions(numbers[0]), t("KV per token"): _kib(numbers[1])}
 
 
@@ -166,15 +166,19 @@ def own_models(rows: Iterable[OwnEntry]) -> list[Row]:
     """The team's own models, every version."""
     return [
         {t("Name"): row.name, t("Version"): f"v{row.version}", t("Architecture"): _architecture(row),
-         t("Declared weights"): show.gib(row.entry.get("weight_bytes")), **_origin(row.source, row.checked_on)}
+         t("Declared weights"): _declared(row.entry.get("weight_bytes")), **_origin(row.source, row.checked_on)}
         for row in rows
     ]  # fmt: skip
+
+
+def _declared(size_bytes: float | None) -> str:
+    return t("none, estimated") if size_bytes is None else show.gib(size_bytes)
 
 
 def _architecture(row: OwnEntry) -> str:
     config = row.entry.get("config") or {}
     named = config.get("architectures") or [config.get("model_type")]
-    return ", ".join(str(name) for name in named) if isinstance(named, list) and named[0] else show.missing()
+    return ", ".join(str(name) for name in named) if isinstance(named, list) and named[0] else t("not known")
 
 
 def engines() -> list[Row]:
@@ -212,7 +216,7 @@ def priced_gpu(name: str) -> str:
 
 
 def _origin(source: str, checked_on: str) -> dict[str, str]:
-    return {t("Source"): source or show.missing(), t("Checked on"): day(checked_on)}
+    return {t("Source"): source or t("not stated"), t("Checked on"): day(checked_on) if checked_on else t("not stated")}
 
 
 def _confidence(code: str) -> str:
