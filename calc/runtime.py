@@ -53,8 +53,15 @@ def estimate_runtime(deployment: Deployment, settings: Settings, *, stage_layers
         activation_bytes=activation_bytes(deployment, settings, last_stage=last_stage),
         non_torch_bytes=non_torch_bytes(deployment),
         graph_bytes=constants.graph_base_bytes + constants.graph_per_layer_bytes * stage_layers,
-        context_bytes=constants.context_bytes,
+        context_bytes=context_bytes(deployment),
     )
+
+
+def context_bytes(deployment: Deployment) -> int:
+    """CUDA context, and where GPUs talk to each other their communicators, before the engine measures."""
+    constants = deployment.engine.runtime
+    split = deployment.tp * deployment.pp > 1 and is_large_class(deployment.gpu)
+    return constants.context_nvls_bytes if split else constants.context_bytes
 
 
 def warm_up(deployment: Deployment, settings: Settings) -> WarmUp:

@@ -26,6 +26,8 @@ class RuntimeConstants:
     """Most sequences the sampler is warmed up with; 0 = all the scheduler may run."""
     context_bytes: int
     """CUDA context that exists before the engine measures; outside its budget."""
+    context_nvls_bytes: int
+    """The same with the communicators of several GPUs of Hopper class and later, by TP or pipeline stages."""
     non_torch_bytes: int
     """CUDA libraries on one GPU that is neither split nor a stage."""
     non_torch_large_bytes: int

@@ -290,6 +290,15 @@ def test_sglang_takes_0_828_of_an_h100_by_itself() -> None:
     assert resolve(made).memory_fraction == pytest.approx(0.828, abs=0.002)
 
 
+@pytest.mark.parametrize(
+    ("tp", "pp", "logged_gib"), [(1, 1, 0.51), (1, 2, 1.43), (1, 4, 1.48), (2, 1, 1.51), (4, 1, 1.53)]
+)
+def test_what_the_gpu_holds_before_the_engine_measures_is_logged(tp: int, pp: int, logged_gib: float) -> None:
+    """Llama-3.1-8B of vLLM 0.19 on H100s."""
+    got = estimate_memory(_small("0.19.0", tp=tp, pp=pp))
+    assert got.context_bytes / GIB == pytest.approx(logged_gib, abs=0.1)
+
+
 PUBLIC = public_starts()
 
 
