@@ -13,13 +13,15 @@ from calc.messages import msg
 
 _FIXED_STATE = msg("a fixed state per request beside the cache (Mamba or linear attention)")
 _COMPRESSED = msg("a compressed cache that is not a fixed number of bytes per token")
-_UNEVEN = msg("caches of different size in different layers")
+_CROSS = msg("a second cache over an encoder's output (cross-attention)")
+_TWICE = msg("the caches of two attention blocks in one layer")
 
 REFUSED = MappingProxyType(
     {
         **dict.fromkeys(("rwkv", "plamo2"), _FIXED_STATE),
-        **dict.fromkeys(("deepseek_v41", "deepseekv41", "minimax_m3", "minimaxm3"), _COMPRESSED),
-        "step3": _UNEVEN,
+        **dict.fromkeys(("deepseek_v41", "deepseekv41"), _COMPRESSED),
+        **dict.fromkeys(("whisper", "t5", "bart", "mllama", "florence", "cohereasr", "nemotronparse"), _CROSS),
+        **dict.fromkeys(("longcat",), _TWICE),
     }
 )
 """Families whose memory rules are not built in, and what is missing; keys match the start of a type or class name."""

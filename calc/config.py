@@ -22,6 +22,8 @@ MAX_EXPERTS = 10_000
 """Most experts accepted; the largest published count is 896."""
 TEXT_PARTS = ("text_config", "llm_config", "language_config")
 """Where multimodal configs keep the language model."""
+THINKER_PART = "thinker_config"
+"""Where models that also speak (Qwen Omni) keep the part that reads and writes text."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,19 @@ class Fields:
     def is_multimodal(self) -> bool:
         """True when the language model is one part of a larger checkpoint."""
         return self.inner is not self.outer
+
+    def renamed(self, aliases: Mapping[str, str]) -> Fields:
+        """The same fields, those under a family's own names also under the usual ones; usual names present win."""
+        found = {usual: self._dotted(own) for own, usual in aliases.items() if self.raw(usual) is None}
+        known = {usual: value for usual, value in found.items() if value is not None}
+        if not known:
+            return self
+        inner = {**self.inner, **known}
+        return Fields(inner, self.outer if self.is_multimodal else inner)
+
+    def _dotted(self, name: str) -> Any:
+        part, _, rest = name.partition(".")
+        return self.mapping(part).get(rest) if rest else self.raw(part)
 
     def raw(self, *names: str) -> Any:
         """First value present and not null under ``names``, inner part first."""
@@ -111,6 +126,9 @@ def read_fields(config: Mapping[str, Any]) -> Fields:
     """Fields of ``config``, whose language part may be nested (multimodal checkpoints)."""
     if not isinstance(config, Mapping) or not config:
         raise InputError(msg("the model config must be a JSON object like a Hub config.json: paste the whole file."))
+    thinker = config.get(THINKER_PART)
+    if isinstance(thinker, Mapping):
+        config = {**config, **thinker, "architectures": config.get("architectures")}
     for name in TEXT_PARTS:
         part = config.get(name)
         if isinstance(part, Mapping) and part:

@@ -11,6 +11,7 @@ from calc.compressed import BLOCK_TOKENS
 from calc.dtypes import KV_BYTES, is_auto, kv_code
 from calc.fraction import default_fraction
 from calc.hardware import Gpu
+from calc.model import LayerKind
 from calc.runtime_constants import RuntimeConstants
 from calc.units import GIB
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 WIDE_BLOCK_TOKENS = 64
 """Block of sparse MLA caches, and of FP8 caches of MLA and other heads from 512 wide, on Hopper (vLLM 0.32)."""
 WIDE_HEAD_DIM = 512
+SPARSE_BLOCK_TOKENS = 128
+"""Block of caches whose layers choose what to attend to block by block (MiniMax-M3, vLLM 0.32)."""
 LARGE_MEMORY_BYTES = 70 * GIB
 """From here on vLLM takes its large batch defaults, A100 excepted (``engine/arg_utils.py``)."""
 FALLBACK_BATCH = (2048, 256)
@@ -207,6 +210,8 @@ def default_block_tokens(deployment: Deployment, kv_dtype: str) -> int:
         return engine.block_size_tokens
     if any(group.caches for group in model.groups):
         return BLOCK_TOKENS
+    if any(group.kind is LayerKind.FULL and group.sparse_index_bytes_per_token for group in model.groups):
+        return max(SPARSE_BLOCK_TOKENS, engine.block_size_tokens)
     sparse = any(group.sparse_index_bytes_per_token for group in model.groups)
     wide_heads = max(group.head_dim for group in model.groups) >= WIDE_HEAD_DIM
     if sparse or (kv_dtype == "fp8" and wide_heads):

@@ -43,6 +43,8 @@ class Family:
     """Learned position table of (positions + this) rows; ``None`` = rotary."""
     window: str = "all"
     """Which layers a ``sliding_window`` applies to by default: all, every-nth-full, chunked or qwen."""
+    window_extra: int = 0
+    """Tokens the window holds beyond the config's number: Cohere counts the earlier ones only."""
     full_every: int = 0
     """With every-nth-full or chunked: the n."""
     experts: str = ""
@@ -104,6 +106,7 @@ FAMILIES: tuple[Family, ...] = (
         "Command R7B",
         "Cohere2ForCausalLM",
         "cohere2",
+        window_extra=1,
         tied=True,
         norms_per_layer=1,
         window="every-nth-full",

@@ -18,6 +18,8 @@ from calc.states import read_state
 INDEX_BYTES_PER_SCALE_GROUP = 4
 """One FP32 scale per 128 index values (DeepSeek-V3.2, vLLM ``deepseek_v2.py``)."""
 INDEX_SCALE_GROUP = 128
+MINIMAX_INDEX_DIM, INDEX_KEY_BYTES = 128, 2
+"""Width and bytes per element of MiniMax-M3's index keys (vLLM ``models/minimax_m3``)."""
 LLAMA4_CHUNK_TOKENS = 8192
 """Default ``attention_chunk_size`` of Llama 4 (transformers class default)."""
 _KINDS = {
@@ -147,7 +149,7 @@ def _attention_layers(fields: Fields, family: Family, heads: Heads) -> list[Laye
     kinds = _kinds(fields, family, heads.layers)
     window = _window_tokens(fields, family)
     if window is None:
-        return [full] * heads.layers
+        return _indexed(fields, [full] * heads.layers)
     return [full if kind is LayerKind.FULL else replace(local, kind=kind, window_tokens=window) for kind in kinds]
 
 
@@ -160,6 +162,8 @@ def _full_and_local(fields: Fields, family: Family, heads: Heads) -> tuple[Layer
         dim = fields.integer("global_head_dim", default=heads.head_dim)
         kv_heads = fields.integer("num_global_key_value_heads", default=heads.kv_heads, high=MAX_HEADS)
         return replace(usual, kv_heads=kv_heads, head_dim=dim, v_head_dim=dim), usual
+    if family.local_widths == "step":
+        return usual, _step_local(fields, usual)
     if family.local_widths == "mimo":
         local = replace(
             usual,
@@ -171,12 +175,38 @@ def _full_and_local(fields: Fields, family: Family, heads: Heads) -> tuple[Layer
     return usual, usual
 
 
+def _step_local(fields: Fields, usual: LayerGroup) -> LayerGroup:
+    """``attention_other_setting`` widens or narrows the layers of one type; in published models the local ones."""
+    other = Fields(fields.mapping("attention_other_setting"), {})
+    if other.text("attention_type") not in ("", "sliding_attention"):
+        raise UnknownArchitecture(
+            msg("attention_other_setting for other layers than local ones is not modelled: size it from a log.")
+        )
+    dim = other.integer("head_dim", default=usual.head_dim)
+    kv_heads = other.integer("num_attention_groups", default=usual.kv_heads, high=MAX_HEADS)
+    return replace(usual, kv_heads=kv_heads, head_dim=dim, v_head_dim=dim)
+
+
+def _indexed(fields: Fields, layers: list[LayerGroup]) -> list[LayerGroup]:
+    """MiniMax-M3: layers of sparse attention keep one BF16 index key per token beside K and V."""
+    block = Fields(fields.mapping("sparse_attention_config"), {})
+    marks = block.listing("sparse_attention_freq", len(layers))
+    if marks is None:
+        return layers
+    index_bytes = block.integer("sparse_index_dim", default=MINIMAX_INDEX_DIM) * INDEX_KEY_BYTES
+    return [
+        replace(layer, sparse_index_bytes_per_token=index_bytes) if mark else layer
+        for layer, mark in zip(layers, marks, strict=True)
+    ]
+
+
 def _window_tokens(fields: Fields, family: Family) -> int | None:
     if family.window == "chunked":
         return fields.integer("attention_chunk_size", default=LLAMA4_CHUNK_TOKENS)
     if family.window == "qwen" and not fields.flag("use_sliding_window", default=False):
         return None
-    return fields.optional("sliding_window")
+    window = fields.optional("sliding_window")
+    return None if window is None else window + family.window_extra
 
 
 def _kinds(fields: Fields, family: Family, layers: int) -> list[LayerKind]:

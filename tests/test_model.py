@@ -154,7 +154,7 @@ def test_a_nested_language_model_is_found_and_its_encoder_counted() -> None:
 
 @pytest.mark.parametrize(
     "model_type",
-    ["rwkv", "plamo2", "minimax_m3", "step3"],
+    ["rwkv", "plamo2", "deepseek_v41", "whisper"],
 )
 def test_families_with_another_kind_of_memory_are_refused_by_name(model_type: str) -> None:
     with pytest.raises(UnknownArchitecture, match=model_type):
