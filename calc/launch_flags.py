@@ -166,16 +166,9 @@ def _tensorrt_ranks(asked: Asked) -> Piece:
     return joined(ranks, Piece(yaml={"enable_attention_dp": "true"}))
 
 
-def _fraction(name: str) -> Rule:
-    return lambda asked: flag(name, float(asked.settings.memory_fraction))
-
-
-def _length(name: str) -> Rule:
-    return lambda asked: flag(name, asked.settings.max_model_len_tokens)
-
-
-def _batched(name: str) -> Rule:
-    return lambda asked: flag(name, asked.settings.max_num_batched_tokens)
+def _setting(key: str, name: str) -> Rule:
+    """A setting in full, whether the user or the version chose it: the estimate rests on it."""
+    return lambda asked: flag(name, getattr(asked.settings, key))
 
 
 def _seqs(name: str, *, only_if_asked: bool = False) -> Rule:
@@ -311,9 +304,9 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "vllm": (
             _degrees({"tp": "--tensor-parallel-size", "pp": "--pipeline-parallel-size"}),
             _vllm_ranks,
-            _fraction("--gpu-memory-utilization"),
-            _length("--max-model-len"),
-            _batched("--max-num-batched-tokens"),
+            _setting("memory_fraction", "--gpu-memory-utilization"),
+            _setting("max_model_len_tokens", "--max-model-len"),
+            _setting("max_num_batched_tokens", "--max-num-batched-tokens"),
             _seqs("--max-num-seqs"),
             _kv_dtype(VLLM_KV, lambda name: flag("--kv-cache-dtype", name)),
             _weights(in_flight=True),
@@ -326,8 +319,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "sglang": (
             _sglang_ranks,
             _degrees({"pp": "--pp-size"}),
-            _fraction("--mem-fraction-static"),
-            _length("--context-length"),
+            _setting("memory_fraction", "--mem-fraction-static"),
+            _setting("max_model_len_tokens", "--context-length"),
             _sglang_chunk,
             _seqs("--max-running-requests", only_if_asked=True),
             _kv_dtype(SGLANG_KV, lambda name: flag("--kv-cache-dtype", name)),
@@ -340,9 +333,9 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
             _tensorrt_ranks,
             _degrees({"pp": "--pp_size"}),
             _seqs("--max_batch_size"),
-            _batched("--max_num_tokens"),
-            _length("--max_seq_len"),
-            _fraction("--kv_cache_free_gpu_memory_fraction"),
+            _setting("max_num_batched_tokens", "--max_num_tokens"),
+            _setting("max_model_len_tokens", "--max_seq_len"),
+            _setting("memory_fraction", "--kv_cache_free_gpu_memory_fraction"),
             _kv_dtype(TENSORRT_KV, lambda name: kv_option("dtype", name)),
             _weights(in_flight=False),
             _tensorrt_switches,
