@@ -41,7 +41,7 @@ def fresh(**query: str) -> AppTest:
     app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60)
     for key, value in query.items():
         app.query_params[key] = value
-    return clean(app.run())
+    return clean(app.switch_page("../pages/catalogue.py").run())
 
 
 def clean(app: AppTest) -> AppTest:
@@ -61,9 +61,8 @@ def link_of(app: AppTest) -> dict[str, str]:
 
 def view(app: AppTest, name: str, **values: Any) -> AppTest:
     """The Catalogue page with a view, and the fields of its form filled in."""
-    app.switch_page("../pages/catalogue.py").run()
-    app.segmented_control(key="catalogue_view").set_value(name).run()
-    for key, value in values.items():
+    app.switch_page("../pages/catalogue.py")
+    for key, value in {"catalogue_view": name, **values}.items():
         app.session_state[key] = value
     return clean(app.run())
 
@@ -205,8 +204,8 @@ def test_a_model_that_cannot_be_read_gives_the_reason_at_once(app: AppTest, conf
 
 def test_the_price_of_the_example_is_an_assumption_and_another_gpu_has_none(app: AppTest) -> None:
     usual = app.session_state["price"]
-    app.session_state["fold_alternatives_prices"] = True
-    app.switch_page("../pages/alternatives.py").run()
+    app.session_state["fold_catalogue_prices"] = True
+    app.run()
     assert "not a quoted price" in said(app)
     app.selectbox(key="gpu").set_value(name_of("h200")).run()
     assert app.session_state["price"] is None
@@ -234,7 +233,7 @@ def test_a_reopened_link_keeps_the_price_and_its_source(app: AppTest) -> None:
     linked = fresh(gpu="h200")
     assert linked.session_state["price"] == 3.25
     again = fresh(**link_of(linked))
-    again.session_state["fold__prices"] = True
+    again.session_state["fold_catalogue_prices"] = True
     assert "quote 7" in said(clean(again.run()))
     other = fresh(gpu="a100-80-sxm")
     assert other.session_state["price"] is None, "never another GPU's price"
