@@ -21,6 +21,9 @@ MAX_DRAFT_LAYERS = 16
 OWN_DRAFT_VOCABULARY = ("deepseek_v3", "deepseek_v32", "glm4_moe", "glm4_moe_lite")
 """Types whose checkpoints repeat embedding and head for their draft layers; engines share the model's."""
 
+UNBOUNDED_POSITIONS = 2048
+"""Length engines assume for a model without attention, whose config names no limit (vLLM ``config/model.py``)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
@@ -112,7 +115,7 @@ def max_positions(fields: Fields, family: Family) -> int:
         "max_sequence_length",
         "seq_length",
         "model_max_length",
-        default=family.positions_default,
+        default=UNBOUNDED_POSITIONS if family.hybrid == "pure" else family.positions_default,
         high=MAX_POSITIONS,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from data import catalogue
 
 GOLDEN = Path(__file__).parent / "golden"
 PUBLISHED = list(csv.DictReader((GOLDEN / "published_parameters.csv").read_text(encoding="utf-8").splitlines()))
+HYBRIDS = json.loads((GOLDEN / "published_hybrids.json").read_text(encoding="utf-8"))
 LLAMA: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
@@ -44,6 +46,12 @@ def test_parameters_agree_with_the_published_count(row: dict[str, str]) -> None:
     assert counted == pytest.approx(float(row["expected"]), rel=float(row["tolerance"]))
 
 
+@pytest.mark.parametrize("row", HYBRIDS, ids=[row["model"] for row in HYBRIDS])
+def test_parameters_of_recurrent_models_agree_with_the_published_count(row: dict[str, Any]) -> None:
+    counted = ModelSpec.from_config(row["config"], row["model"]).parameters
+    assert counted == pytest.approx(row["expected"], rel=row["tolerance"])
+
+
 @pytest.mark.parametrize(
     ("model", "billions"),
     [
@@ -56,6 +64,14 @@ def test_parameters_agree_with_the_published_count(row: dict[str, str]) -> None:
         ("zai-org/GLM-4.5", 32),
         ("mistralai/Mixtral-8x7B-v0.1", 12.9),
         ("XiaomiMiMo/MiMo-V2-Flash", 15),
+        ("Qwen/Qwen3.5-397B-A17B", 17),
+        ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8", 12.7),
+        ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", 3.5),
+        ("moonshotai/Kimi-Linear-48B-A3B-Instruct", 3),
+        ("ai21labs/Jamba-v0.1", 12),
+        ("ibm-granite/granite-4.0-h-small", 9),
+        ("deepseek-ai/DeepSeek-V4-Flash", 13),
+        ("google/gemma-4-26B-A4B", 3.8),
     ],
 )
 def test_active_parameters_agree_with_the_model_cards(model: str, billions: float) -> None:
