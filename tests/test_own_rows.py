@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from calc.errors import InputError, PlimsollError, UnknownArchitecture
+from calc.memory import estimate_memory
 from calc.units import GB, GIB, TERA
 from calc.workload import Prices
 from data import catalogue
@@ -19,6 +20,7 @@ from data.own_model import read_model, read_weight_bytes
 from data.own_text import checked_date, one_line
 from data.store import Store
 from ui import fields, pricing
+from ui.sheet.numbers import number_rows
 
 H100 = {
     "name": "H100 lab", "memory_gib": 79.65, "bandwidth_gb_per_s": 3350, "bf16_tflops": 1979, "fp8_tflops": 3958,
@@ -209,3 +211,11 @@ def test_a_price_travels_with_its_facts() -> None:
     scenario, notes = read_case(example_case() | {"prices": prices})
     assert notes == ()
     assert write_case(scenario)["prices"] == prices
+
+
+def test_the_cost_on_the_sheet_is_as_old_as_its_price() -> None:
+    prices = {"gpu_hour": 2.1, "source": "quote 7", "checked_on": "2026-11-01"}
+    scenario, _ = read_case(example_case() | {"prices": prices})
+    memory = estimate_memory(scenario.deployment, scenario.workload)
+    cost = next(row for row in number_rows(scenario, memory, None, None, (), (), 1.5) if row.key == "cost")
+    assert [(figure.source, figure.date) for figure in cost.figures] == [("quote 7", "2026-11-01")]

@@ -12,7 +12,7 @@ from calc.latency import LatencyReport, LoadSweep
 from calc.memory import MemoryReport
 from calc.messages import Message, msg
 from calc.scenario import Scenario
-from calc.workload import Slo
+from calc.workload import Prices, Slo
 from data.records import BenchmarkRun, LatencyStats
 from ui.format import percentile_name
 from ui.sheet.review import Figure, NumberRow
@@ -111,9 +111,17 @@ def number_rows(
         NumberRow(
             key="cost",
             label=msg("Cost per million tokens"),
-            figures=(figure(cost_per_million_tokens, scenario.prices.currency, Provenance.ESTIMATED),),
+            figures=(_cost(cost_per_million_tokens, scenario.prices),),
         ),
     )
+
+
+def _cost(cost_per_million_tokens: float | None, prices: Prices) -> Figure:
+    """As old as the price it rests on."""
+    return figure(
+        cost_per_million_tokens, prices.currency, Provenance.ESTIMATED,
+        source=prices.source or SOURCE, date=prices.checked_on,
+    )  # fmt: skip
 
 
 def _memory_rows(scenario: Scenario, memory: MemoryReport, latency: LatencyReport | None) -> Iterator[NumberRow]:
