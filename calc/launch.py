@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from calc.deployment import Deployment
 from calc.engine import Engine, resolve
-from calc.launch_flags import RULES, Asked, Piece, Version, Yaml, joined
+from calc.launch_flags import Asked, Piece, Version, Yaml, joined
+from calc.launch_rules import RULES
 from calc.memory import estimate_memory
 from calc.messages import Message, msg
 from calc.model import ModelSpec

@@ -259,7 +259,7 @@ def write_case(scenario: Scenario) -> dict[str, Any]:
     """The scenario as a case that reads back as the same scenario; settings left to the engine stay out."""
     return {
         "name": scenario.name,
-        **_write_deployment(scenario.deployment),
+        **write_deployment(scenario.deployment),
         "http": scenario.workload.http,
         "workload": write_workload(scenario.workload),
         "slo": write_slo(scenario.slo),
@@ -267,7 +267,8 @@ def write_case(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _write_deployment(deployment: Deployment) -> dict[str, Any]:
+def write_deployment(deployment: Deployment) -> dict[str, Any]:
+    """The deployment alone as a case writes it."""
     engine = deployment.engine
     usual, _ = catalogue.engine(engine.id, engine.version, None)
     settings = {

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 from calc.deployment import Deployment
+from calc.dtypes import is_auto
 from calc.engine import Engine
 from calc.launch import Launch, launch
 from calc.model import ModelSpec
 from data import catalogue
+from data.case import AUTO, read_deployment, write_deployment
 
 
 def as_stored(deployment: Deployment) -> ModelSpec:
     """With the checkpoint's own weight and cache formats, whatever the deployment asks for."""
-    return _read(deployment.model, None, None)
+    if is_auto(deployment.weight_dtype) and is_auto(deployment.kv_dtype):
+        return deployment.model
+    return _read(deployment, {"weight_dtype": AUTO, "kv_dtype": AUTO})
 
 
 def in_format(deployment: Deployment, weight_dtype: str) -> ModelSpec:
-    """With every matrix that is quantised at all in ``weight_dtype``; the cache as the deployment asks for it."""
-    return _read(deployment.model, weight_dtype, deployment.kv_dtype)
+    """With every matrix that is quantised at all in ``weight_dtype``; all else as the deployment asks for it."""
+    return _read(deployment, {"weight_dtype": weight_dtype})
 
 
-def _read(model: ModelSpec, weight_dtype: str | None, kv_dtype: str | None) -> ModelSpec:
-    if not model.config_json:
-        entry, declared = catalogue.model(model.name), model.weights_bytes_declared
-        return entry.spec(weight_dtype=weight_dtype, kv_dtype=kv_dtype, weights_bytes_declared=declared)
-    spec = ModelSpec.from_config(
-        json.loads(model.config_json),
-        model.name,
-        weight_dtype=weight_dtype,
-        kv_dtype=kv_dtype,
-        weights_bytes_declared=model.weights_bytes_declared,
-    )
-    return replace(spec, config_json=model.config_json)
+def _read(deployment: Deployment, changes: dict[str, str]) -> ModelSpec:
+    """Through the case, so that a button and a script read the very same model."""
+    read, _ = read_deployment({**write_deployment(deployment), **changes})
+    return read.model
 
 
 def launch_of(deployment: Deployment) -> Launch:

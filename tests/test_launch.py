@@ -91,6 +91,11 @@ VLLM_WORDS = [
     ({"dp": 4}, ["--data-parallel-size", "4"]),
     ({"kv_pool_bytes_per_gpu": 2**30}, ["--kv-cache-memory-bytes", "1073741824"]),
     ({"model": "deepseek-ai/DeepSeek-V3", "dp": 4, "ep": True}, ["--enable-expert-parallel"]),
+    (
+        {"speculative_config": {"method": "ngram", "num_speculative_tokens": 3}},
+        ["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3}'],
+    ),
+    ({"disable_hybrid_kv_cache_manager": True}, ["--disable-hybrid-kv-cache-manager"]),
 ]
 
 
@@ -160,6 +165,8 @@ MISSING = [
     ({"engine": "tensorrt-llm", "weight_dtype": "fp8"}, "need a checkpoint stored so"),
     ({"engine_version": "0.9.0", "kv_pool_bytes_per_gpu": 2**30}, "not a setting of this version"),
     ({"replicas": 3}, "each of the 3 replicas"),
+    ({"engine": "sglang", "speculative_config": {"method": "mtp", "num_speculative_tokens": 1}}, "speculation"),
+    ({"limit_mm_per_prompt": {"image": 2}}, "limit_mm_per_prompt"),
     ({"tp": 8, "pp": 4}, "more than one server has"),
     ({"ep": True}, "no experts"),
     ({"max_model_len": 1_000_000}, "engines refuse it by default"),
