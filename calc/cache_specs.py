@@ -15,8 +15,6 @@ SPARSE_FP8_RECORD_BYTES = 656
 (vLLM ``flashmla_sparse.py``)."""
 WINDOW_EXTRA_BLOCKS = 1
 """A window that does not start at a block edge touches one block more (vLLM ``SlidingWindowSpec``)."""
-MLA_HYBRID_ALIGN_TOKENS = 128
-"""MLA beside recurrent layers takes blocks in multiples of this (vLLM 0.32 ``_align_hybrid_block_size``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,18 +113,19 @@ def state_bytes(model: ModelSpec, tp: int, spec_tokens: int = 0) -> int:
     )
 
 
-def hybrid_block_tokens(model: ModelSpec, kv_dtype: str, tp: int, block_tokens: int, spec_tokens: int = 0) -> int:
-    """Block of attention beside recurrent layers: raised until its page holds a state.
+def hybrid_block_tokens(model: ModelSpec, rules: CacheRules, mla_align_tokens: int) -> int:
+    """Block of attention beside recurrent layers: the usual one, raised until its page holds a state.
 
-    align · ceil(state / (align · bytes per token)), align the usual block, 128 for MLA (vLLM 0.32
-    ``_align_hybrid_block_size``): Qwen3.6-35B-A3B with FP8 cache: 2,096.
+    align · ceil(state / (align · bytes per token)), align the usual block, for MLA at least ``mla_align_tokens``
+    (vLLM ``_align_hybrid_block_size``): Qwen3.6-35B-A3B with FP8 cache: 2,096.
     """
-    states = [group.state.bytes_per_gpu(tp, spec_tokens) for group in model.groups if group.state is not None]
-    rates = {group.kind: layer_bytes_per_token(group, kv_dtype, tp) for group in model.groups if group.head_dim}
+    states = [g.state.bytes_per_gpu(rules.tp, rules.spec_tokens) for g in model.groups if g.state is not None]
+    rates = {g.kind: layer_bytes_per_token(g, rules.kv_dtype, rules.tp) for g in model.groups if g.head_dim}
+    block = rules.block_tokens
     if not states or not rates:
-        return block_tokens
-    align = max(block_tokens, MLA_HYBRID_ALIGN_TOKENS) if LayerKind.MLA in rates else block_tokens
-    return max(block_tokens, align * math.ceil(max(states) / (align * max(rates.values()))))
+        return block
+    align = max(block, mla_align_tokens) if LayerKind.MLA in rates else block
+    return max(block, align * math.ceil(max(states) / (align * max(rates.values()))))
 
 
 def layer_specs(group: LayerGroup, rules: CacheRules) -> Iterator[CacheSpec]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from calc.cache_specs import hybrid_block_tokens
+from calc.cache_specs import CacheRules, hybrid_block_tokens
 from calc.compressed import BLOCK_TOKENS
 from calc.dtypes import KV_BYTES, is_auto, kv_code
 from calc.fraction import default_fraction
 from calc.hardware import Gpu
-from calc.model import LayerKind
+from calc.model import ATTENTION, LayerKind
 from calc.runtime_constants import RuntimeConstants
 from calc.units import GIB
 
@@ -99,6 +99,10 @@ class Engine:
     checked_on: str
     chunks_beyond_tokens: int | None = None
     """Chunked prefill switches itself on for models longer than this, though it is off by default (vLLM before 0.8)."""
+    state_prefix_caching: bool = False
+    """Prefix caching is on by default for models with attention and recurrent layers too."""
+    mla_align_tokens: int = 64
+    """Blocks of MLA beside recurrent layers are a multiple of this (vLLM)."""
     hybrid_kv: bool = True
     """Local-attention layers keep only their window; False = every layer keeps every token."""
     fraction_by_ranks: tuple[tuple[int, float], ...] = ()
@@ -173,7 +177,7 @@ def resolve(deployment: Deployment) -> Settings:
         block_size_tokens=_block_tokens(deployment, kv_dtype),
         kv_dtype=kv_dtype,
         kv_bytes_per_element=KV_BYTES[kv_dtype],
-        prefix_caching=_given(deployment.prefix_caching, engine.prefix_caching),
+        prefix_caching=_given(deployment.prefix_caching, _default_prefix_caching(deployment)),
         chunked_prefill=chunked,
         async_scheduling=engine.async_scheduling,
         hybrid_kv=_given(deployment.hybrid_kv, engine.hybrid_kv),
@@ -195,12 +199,21 @@ def _given(asked: bool | None, default: bool) -> bool:
     return default if asked is None else asked
 
 
+def _default_prefix_caching(deployment: Deployment) -> bool:
+    """Models without attention never share prefixes by default, those with some recurrent layers since a version."""
+    engine, groups = deployment.engine, deployment.model.groups
+    if all(group.state is None for group in groups):
+        return engine.prefix_caching
+    return engine.state_prefix_caching and any(group.kind in ATTENTION for group in groups)
+
+
 def _block_tokens(deployment: Deployment, kv_dtype: str) -> int:
     """As asked or as the engine's default; vLLM raises either beside recurrent layers."""
     block = deployment.block_size_tokens or default_block_tokens(deployment, kv_dtype)
     if deployment.engine.id != "vllm":
         return block
-    return hybrid_block_tokens(deployment.model, kv_dtype, deployment.tp, block, deployment.spec_tokens)
+    rules = CacheRules(kv_dtype=kv_dtype, tp=deployment.tp, block_tokens=block, spec_tokens=deployment.spec_tokens)
+    return hybrid_block_tokens(deployment.model, rules, deployment.engine.mla_align_tokens)
 
 
 def default_block_tokens(deployment: Deployment, kv_dtype: str) -> int:

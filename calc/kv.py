@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 
 from calc.cache_specs import CacheRules, CacheSpec, heads_per_gpu, layer_bytes_per_token, layer_specs, state_copies
@@ -125,10 +126,17 @@ class BlockPlan:
 
     groups: tuple[CacheGroup, ...]
     stage_bytes_per_block: tuple[float, ...]
+    sequences_per_block: float = math.inf
+    """Cap on sequences per block, where recurrent states have a pool of their own beside the blocks."""
 
     def blocks_per_request(self, tokens: int, in_flight_tokens: int) -> int:
         """Blocks vLLM counts for a request of ``tokens``, with ``in_flight_tokens`` not yet out of the window."""
         return sum(group.blocks(tokens, in_flight_tokens) for group in self.groups)
+
+    def sequences(self, num_blocks: int, tokens: int, in_flight_tokens: int) -> float:
+        """Sequences of ``tokens`` that ``num_blocks`` blocks hold."""
+        by_blocks = num_blocks / self.blocks_per_request(tokens, in_flight_tokens)
+        return min(by_blocks, num_blocks * self.sequences_per_block)
 
 
 def plan_blocks(model: ModelSpec, rules: CacheRules, pp: int, *, window_aware: bool = True) -> BlockPlan:

@@ -10,6 +10,9 @@ from calc.cache_specs import CacheRules
 from calc.deployment import Deployment
 from calc.engine import Settings, TokensMeaning
 from calc.kv import NULL_BLOCKS, BlockPlan, plan_blocks
+from calc.state_pool import plan_beside_states
+
+VLLM = "vllm"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,8 @@ def plan_for(deployment: Deployment, settings: Settings) -> BlockPlan:
         prefix_caching=settings.prefix_caching,
         spec_tokens=deployment.spec_tokens,
     )
+    if deployment.engine.id != VLLM and any(group.state is not None for group in deployment.model.groups):
+        return plan_beside_states(deployment.model, rules, deployment.pp, deployment.engine.id)
     return plan_blocks(deployment.model, rules, deployment.pp, window_aware=settings.hybrid_kv)
 
 
@@ -50,7 +55,7 @@ def fill_pool(deployment: Deployment, settings: Settings, plan: BlockPlan, rooms
     else:
         blocks = _blocks_of_tokens(deployment, settings, plan, needed)
         short = math.ceil((needed + NULL_BLOCKS - blocks) * max(plan.stage_bytes_per_block))
-    concurrency = blocks / needed * deployment.dp
+    concurrency = plan.sequences(blocks, length, settings.in_flight_tokens) * deployment.dp
     return Pool(
         num_blocks=blocks,
         max_concurrency=concurrency,
@@ -75,5 +80,5 @@ def _blocks_of_tokens(deployment: Deployment, settings: Settings, plan: BlockPla
 
 def sequences_of(deployment: Deployment, settings: Settings, num_blocks: int, tokens: int) -> float:
     """Sequences of ``tokens`` cached tokens that ``num_blocks`` blocks per DP rank hold."""
-    needed = plan_for(deployment, settings).blocks_per_request(tokens, settings.in_flight_tokens)
-    return num_blocks / needed * deployment.dp
+    plan = plan_for(deployment, settings)
+    return plan.sequences(num_blocks, tokens, settings.in_flight_tokens) * deployment.dp
