@@ -13,11 +13,14 @@ from dataclasses import replace
 from functools import reduce
 
 from calc.deployment import Deployment
+from calc.dtypes import is_auto, kv_code
 from calc.engine import FractionOf, Settings, resolve
+from calc.errors import InputError
 from calc.hardware import Gpu
 from calc.measured import MeasuredMemory
 from calc.messages import Message, msg
 
+HALF = ("bf16", "fp16")
 SAME_FRACTION = 0.001
 """Fractions closer than this are the same: engines log two to four digits."""
 SAME_DERIVED_FRACTION = 0.03
@@ -48,8 +51,8 @@ def _other_settings(log: MeasuredMemory, deployment: Deployment, settings: Setti
         yield msg("speculative decoding {there}", there=log.spec_method or msg("off"))
     if (log.weight_dtype or None) != deployment.weight_dtype:
         yield msg("weight dtype {there}", there=log.weight_dtype or "auto")
-    if started.kv_dtype != settings.kv_dtype:
-        yield msg("KV dtype {there}", there=started.kv_dtype)
+    if not _same_kv_dtype(log, deployment, settings):
+        yield msg("KV dtype {there}", there=log.kv_dtype or "auto")
     if not _same_fraction(deployment, started, settings):
         yield msg("memory fraction {there:pct}", there=started.memory_fraction)
     derived = deployment.engine.fraction_of is not FractionOf.TOTAL
@@ -69,9 +72,25 @@ def _started_settings(log: MeasuredMemory, deployment: Deployment) -> Settings:
             memory_fraction=log.memory_fraction,
             max_num_batched_tokens=log.max_num_batched_tokens,
             max_num_seqs=log.max_num_seqs,
-            kv_dtype=log.kv_dtype,
         )
     )
+
+
+def _same_kv_dtype(log: MeasuredMemory, deployment: Deployment, settings: Settings) -> bool:
+    """Left to the checkpoint on both sides, or formats of the same code; 16-bit formats take the same room."""
+    if is_auto(log.kv_dtype):
+        plain = deployment.model.storage.plain_bytes_per_parameter
+        return is_auto(deployment.kv_dtype) or settings.kv_bytes_per_element == plain
+    code = _kv_code(log.kv_dtype)
+    return code == settings.kv_dtype or (code in HALF and settings.kv_dtype in HALF)
+
+
+def _kv_code(text: str | None) -> str | None:
+    """The code of a cache format an engine names; ``None`` for one that is not known here."""
+    try:
+        return None if is_auto(text) else kv_code(str(text))
+    except InputError:
+        return None
 
 
 def _same_fraction(deployment: Deployment, started: Settings, settings: Settings) -> bool:
@@ -100,6 +119,16 @@ def minor(version: str) -> tuple[str, str]:
     """Major and minor of a version: what a start-up log of one release says holds for its patches."""
     parts = [*version.lower().removeprefix("v").split("+")[0].split("."), "0", "0"]
     return parts[0], parts[1]
+
+
+def differs_in_settings_only(log: MeasuredMemory, deployment: Deployment) -> bool:
+    """True when the estimate can be asked what it says of the log's start: version, GPU and formats are the same."""
+    return (
+        minor(log.engine_version or deployment.engine.version) == minor(deployment.engine.version)
+        and _same_gpu(log, deployment)
+        and (log.weight_dtype or None) == deployment.weight_dtype
+        and (log.spec_method or None) == deployment.spec_method
+    )
 
 
 def is_similar(log: MeasuredMemory, deployment: Deployment) -> bool:
@@ -145,7 +174,7 @@ def started_as(log: MeasuredMemory, deployment: Deployment) -> Deployment:
         max_model_len_tokens=log.max_model_len_tokens or deployment.max_model_len_tokens,
         max_num_batched_tokens=log.max_num_batched_tokens,
         max_num_seqs=log.max_num_seqs,
-        kv_dtype=log.kv_dtype,
+        kv_dtype=_kv_code(log.kv_dtype),
         kv_pool_bytes_per_gpu=None,
         kv_tokens=None,
         measured_memory=None,

@@ -13,7 +13,7 @@ from calc.engine import FractionOf, Settings, TokensMeaning, resolve
 from calc.errors import ImpossibleDeployment
 from calc.kv import BlockPlan
 from calc.measured import MeasuredMemory
-from calc.measured_match import differences, is_similar, listed, logged_gpu, started_as
+from calc.measured_match import differences, differs_in_settings_only, is_similar, listed, logged_gpu, started_as
 from calc.messages import Message, msg
 from calc.runtime import Runtime
 from calc.units import GIB
@@ -84,7 +84,7 @@ def _not_used(log: MeasuredMemory, deployment: Deployment, away: tuple[Message, 
 
 def _off_bytes(log: MeasuredMemory, deployment: Deployment) -> int | None:
     """How much larger the estimated pool of the log's own start is than the logged one."""
-    if log.kv_pool_bytes is None:
+    if log.kv_pool_bytes is None or not differs_in_settings_only(log, deployment):
         return None
     try:
         started = started_as(log, deployment)

@@ -64,9 +64,12 @@ def _fits(measured: MeasuredMemory, gpu: Gpu) -> bool:
 
 
 def _nearest_gpu(measured: MeasuredMemory) -> str:
-    """The catalogue's GPU whose memory is nearest; engines do not log which it is."""
+    """The catalogue's GPU whose memory is nearest, the fastest of equals; engines do not log which it is."""
     wanted = measured.gpu_memory_bytes or 0
-    near = min(catalogue.gpus().values(), key=lambda gpu: abs(gpu.memory_bytes - wanted))
+    near = min(
+        catalogue.gpus().values(),
+        key=lambda gpu: (abs(gpu.memory_bytes - wanted), -max(gpu.flops_per_s.values(), default=0.0)),
+    )
     if not same_memory(wanted, near.memory_bytes):
         raise UnknownName(
             msg("No GPU of the catalogue shows {size:.2f} GiB: enter your own figures.", size=wanted / GIB)
