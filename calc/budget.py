@@ -69,8 +69,8 @@ def _budget_bytes(deployment: Deployment, settings: Settings, runtime: Runtime, 
             return covered + int(free * settings.memory_fraction) - max(0, covered + runtime.context_bytes - total)
 
 
-# Half widths of the 80 % band. They hold 84 % of the models left out of the fit (89 % of the starts) and nine of eleven pools
-# logged by other versions, engines and GPUs (docs/accuracy.md).
+# Half widths of the 80 % band: they hold 84 % of the models left out of the fit (89 % of the starts) and nine of eleven
+# pools that other versions, engines and GPUs logged (docs/accuracy.md).
 BAND_BASE_BYTES = int(0.05 * GIB)
 BAND_WEIGHT_SHARE = 0.0025
 """Of estimated weights: allocator rounding and kernels that repack weights."""

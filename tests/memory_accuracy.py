@@ -25,6 +25,7 @@ FREE = {
     "activations: base, GiB": ("activation_base_bytes", GIB),
     "activations: hidden states beside the MLP": ("mlp_hidden_copies", 1),
     "activations: hidden states beside the sampler": ("sampler_hidden_copies", 1),
+    "activations: run of a vision encoder, GiB": ("encoder_bytes", GIB),
     "non-torch: one GPU, GiB": ("non_torch_large_bytes", GIB),
     "non-torch: pipeline stage, GiB": ("non_torch_pipeline_bytes", GIB),
     "non-torch: TP 2 with NVLink SHARP, GiB": ("non_torch_pair_nvls_bytes", GIB),
@@ -33,6 +34,8 @@ FREE = {
 """The constants that are fitted, in words, and the unit they are shown in."""
 POOL = "pool GiB"
 THOUSAND = 1000
+IN_GIB = "non-torch memory of the first stage"
+"""Shown as a difference: a share of a few hundredths of a GiB says nothing."""
 
 
 def lines(path: Path) -> Iterator[Any]:
@@ -95,21 +98,26 @@ def _errors(held: Sequence[Held]) -> Mapping[str, list[float]]:
         found["sequences of the longest length"].append(report.max_concurrency / truth["max_concurrency"] - 1)
         if not report.weights_declared:
             found["weights, where not declared"].append(report.weights_bytes / GIB / truth["weight_memory_gib"] - 1)
-        for words, key in (("activations", "activation_memory_gib"), ("non-torch", "non_torch_forward_gib")):
-            found[f"{words} of the first stage"].append(first[key] / GIB / truth[key] - 1)
+        activations = first["activation_memory_gib"] / GIB
+        found["activations of the first stage"].append(activations / truth["activation_memory_gib"] - 1)
+        found[IN_GIB].append(first["non_torch_forward_gib"] / GIB - truth["non_torch_forward_gib"])
     return found
 
 
 def _summary(now: Sequence[Held], held: Sequence[Held]) -> str:
     head = ("figure", "starts", "mean error", "median", "worst", "model left out: mean", "median", "worst")
     left = _errors(held)
-    rows = [[words, str(len(e)), *_spread(e), *_spread(left[words])] for words, e in _errors(now).items()]
+    rows = [
+        [words, str(len(errors)), *_spread(words, errors), *_spread(words, left[words])]
+        for words, errors in _errors(now).items()
+    ]
     return table(head, rows)
 
 
-def _spread(errors: Sequence[float]) -> tuple[str, str, str]:
+def _spread(words: str, errors: Sequence[float]) -> list[str]:
     size = np.abs(errors)
-    return percent(float(size.mean())), percent(float(np.median(size))), percent(float(size.max()))
+    figures = (float(size.mean()), float(np.median(size)), float(size.max()))
+    return [f"{figure:.2f} GiB" if words == IN_GIB else percent(figure) for figure in figures]
 
 
 def _inside(one: Held) -> bool:
@@ -129,7 +137,7 @@ again on the starts of all other models, every precision and split of the one re
 model left out, and {per_model} if every model counts once.
 
 With pipeline stages the log is the first stage's, while the pool is that of the fullest stage, the last: it also
-samples, and the tokens are counted from it. Two Granite starts logged 0.2 GiB more non-torch memory than the others on
+samples, and the tokens are counted from it: this is all that the two largest errors of the pool are. Two Granite starts logged 0.2 GiB more non-torch memory than the others on
 one GPU, for a reason the log does not give."""
 
 
