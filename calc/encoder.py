@@ -72,7 +72,8 @@ def read_encoder(fields: Fields, family: Family, text_hidden: int) -> Encoder:
     if vision is None or sizes is None:
         note = msg("The config tells too little of the encoder beside the language model: it is not counted.")
         is_known_text = fields.is_multimodal and vision is None and not _loads_encoder(fields)
-        return sound if is_known_text else Encoder(doubt_parameters=UNKNOWN_ENCODER, notes=(note,))
+        doubt = USUAL_ENCODERS.get(family.name, UNKNOWN_ENCODER)
+        return sound if is_known_text else Encoder(doubt_parameters=doubt, notes=(note,))
     count = _kind(vision, fields)(vision, fields, sizes)
     return Encoder(parameters=count, doubt_parameters=sound.doubt_parameters, notes=sound.notes)
 

@@ -15,6 +15,8 @@ from calc.quantisation import Storage
 
 MAX_ROPE_FACTOR = 1000.0
 """Largest stretch of the context accepted; the largest published is 64."""
+MULTIMODAL_LENGTHENING = 4
+"""Tables over time, height and width are made this many times as long (vLLM ``mrope.py``)."""
 WITHOUT_ROTARY = ("jamba", "nemotron", "pure")
 """Hybrids whose attention has no positions: the recurrent layers tell the order."""
 
@@ -33,7 +35,9 @@ def rope_cache_bytes(
     if family.mla:
         return int(_positions(fields, family, _rules(fields, "")) * fields.integer("qk_rope_head_dim") * element)
     rules = _rules(fields, "full_attention")
-    elements = _positions(fields, family, rules) * (full.head_dim if full else heads.head_dim) * _share(fields, rules)
+    longer = MULTIMODAL_LENGTHENING if _is_multimodal(fields, rules) else 1
+    width = (full.head_dim if full else heads.head_dim) * _share(fields, rules)
+    elements = _positions(fields, family, rules) * width * longer
     if family.local_rope:
         local = _rules(fields, "sliding_attention")
         elements += max_positions(fields, family) * heads.head_dim * _share(fields, local)
@@ -43,6 +47,20 @@ def rope_cache_bytes(
 def _has_no_rotary(fields: Fields, family: Family) -> bool:
     is_nope = fields.flag("mla_use_nope", default=False) or fields.text("position_embedding_type") == "nope"
     return is_nope or family.hybrid in WITHOUT_ROTARY
+
+
+def _is_multimodal(fields: Fields, rules: Mapping[str, Any]) -> bool:
+    """Positions in time, height and width: said by the rules, or known of Qwen's vision models."""
+    return (
+        "mrope_section" in rules
+        or "VLForConditional" in _class_of(fields)
+        or "VLMoeForConditional" in _class_of(fields)
+    )
+
+
+def _class_of(fields: Fields) -> str:
+    names = fields.outer.get("architectures")
+    return str(names[0]) if isinstance(names, list) and names else ""
 
 
 def _rules(fields: Fields, kind: str) -> Mapping[str, Any]:

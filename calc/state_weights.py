@@ -76,10 +76,11 @@ def _mamba2(fields: Fields, hidden: int, state: RecurrentState, name: str) -> li
 def _gated_delta_net(fields: Fields, hidden: int, state: RecurrentState, name: str) -> list[Part]:
     """Queries, keys, values and gate; two numbers per value head for decay and step; no bias on the convolution."""
     heads, width = fields.integer("linear_num_value_heads", high=MAX_HEADS), fields.integer("linear_value_head_dim")
-    values = heads * width
+    values, fused = heads * width, fields.text("model_type").startswith("qwen3_next")
     return [
-        _matrix(hidden * (state.conv_channels + values), f"{name}.in_proj_qkvz"),
-        _matrix(hidden * 2 * heads, f"{name}.in_proj_ba"),
+        _matrix(hidden * state.conv_channels, f"{name}.in_proj_qkvz" if fused else f"{name}.in_proj_qkv"),
+        _matrix(hidden * values, f"{name}.in_proj_qkvz" if fused else f"{name}.in_proj_z"),
+        _matrix(hidden * 2 * heads, f"{name}.in_proj_ba" if fused else f"{name}.in_proj_a"),
         _small(state.conv_channels * _kernel(state)),
         _small(2 * heads),
         Part(elements=width, split=Split.NONE),

@@ -212,6 +212,57 @@ def test_no_list_of_names_breaks_the_reading(names: list[str]) -> None:
     module_set(names).covers("layers.3.mlp.experts.12.down_proj")
 
 
+WORDS = st.sampled_from(
+    [
+        "fp8",
+        "gptq",
+        "awq",
+        "modelopt",
+        "NVFP4",
+        "MIXED_PRECISION",
+        "compressed-tensors",
+        "quark",
+        "torchao",
+        "fp4",
+        "int",
+    ]
+)
+ANYTHING = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-5, 300), st.floats(), WORDS),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(
+                ["weights", "targets", "num_bits", "type", "group_size", "bits", "default", "weight", "dtype"]
+            ),
+            inner,
+            max_size=4,
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    block=st.dictionaries(
+        st.sampled_from(
+            ["quant_method", "quant_algo", "config_groups", "quantized_layers", "ignore", "bits", "group_size",
+             "dynamic", "extra_config", "weight_block_size", "quant_type", "global_quant_config", "load_in_4bit"]
+        ),
+        ANYTHING,
+        max_size=6,
+    )
+)  # fmt: skip
+def test_any_description_of_a_quantisation_is_read_or_refused(block: dict[str, Any]) -> None:
+    try:
+        model = quantised(**block)
+    except InputError:
+        return
+    plain = catalogue.model(LLAMA_8B).spec()
+    assert 0 < weights_bytes_per_gpu(model, 1) <= 2.5 * weights_bytes_per_gpu(plain, 1)
+
+
 @pytest.mark.parametrize("name", DENSE_AND_MIXED)
 @pytest.mark.parametrize("pp", [1, 2])
 def test_more_ranks_never_hold_more_each_nor_less_together(name: str, pp: int) -> None:
