@@ -36,6 +36,8 @@ from data.records import ReadResult
 
 MAX_LOG_BYTES = 25 * 10**6
 """Largest log read; a start of a node with eight GPUs writes a few hundred kilobytes."""
+HEAD_BYTES = 4 * 10**6
+"""A start is written before any request: where no line of it stands in so many bytes, the file is no such log."""
 WINDOW = 700
 """Characters after the words in which their figures must stand."""
 MAX_HITS = 4096
@@ -68,8 +70,7 @@ class _Hit:
 def looks_like(content: bytes) -> bool:
     """True when the bytes hold a line about memory or a refusal of an engine's start, in UTF-8 or UTF-16."""
     wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
-    head = content[:MAX_LOG_BYTES]
-    text = head.decode("utf-16", "ignore") if wide else head.decode("utf-8", "ignore")
+    text = content[:HEAD_BYTES].decode("utf-16" if wide else "utf-8", "ignore")
     return any(mark in text for mark in _MARKS) and _is_log(text)
 
 
