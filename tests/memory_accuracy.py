@@ -137,8 +137,8 @@ again on the starts of all other models, every precision and split of the one re
 model left out, and {per_model} if every model counts once.
 
 With pipeline stages the log is the first stage's, while the pool is that of the fullest stage, the last: it also
-samples, and the tokens are counted from it: this is all that the two largest errors of the pool are. Two Granite starts logged 0.2 GiB more non-torch memory than the others on
-one GPU, for a reason the log does not give."""
+samples, and the tokens are counted from it. This is all that the two largest errors of the pool are. Two Granite
+starts logged 0.2 GiB more non-torch memory than the others on one GPU, for a reason the log does not give."""
 
 
 def _constants(starts: Sequence[Start], shipped: RuntimeConstants, held: Sequence[Held]) -> str:
