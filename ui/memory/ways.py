@@ -69,7 +69,7 @@ def show(asked: Asked, memory: MemoryReport) -> None:
 
 def offers(asked: Asked, out: WaysOut) -> None:
     """The ranked ways, each with a button that makes it the scenario."""
-    parts.section(t("Ways out"), t("What suffices first, then cost, then side effects; other settings unchanged."))
+    parts.section(t("Ways out"), t("What suffices first, then cost, then side effects. Only memory is judged here."))
     for place, way in enumerate(out.ways[:MOST_SHOWN]):
         _row(asked, place, way, out.gap.over_bytes)
     if out.refused:
