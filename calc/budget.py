@@ -77,7 +77,7 @@ BAND_WEIGHT_SHARE = 0.0025
 BAND_ACTIVATION_SHARE = 0.025
 """Of activations where the constants were fitted: vLLM on Hopper class."""
 BAND_ACTIVATION_SHARE_ELSEWHERE = 0.15
-"""On other GPUs: A100-40, T4 and RTX logs lie within it but for vision models."""
+"""On other GPUs and versions: A100-40, T4 and RTX logs lie within it but for vision models."""
 BAND_BUDGET_SHARE_ELSEWHERE = 0.01
 """Of the budget of other engines: two SGLang starts are 0.03 GiB off at 71 and 0.3 at 113."""
 BAND_EXPERT_BYTES = int(0.1 * GIB)
@@ -91,7 +91,7 @@ BAND_GRAPH_SHARE = 0.35
 def _runtime_doubt_bytes(deployment: Deployment, stage: Stage) -> float:
     if deployment.engine.fraction_of is not FractionOf.TOTAL:
         return BAND_BUDGET_SHARE_ELSEWHERE * stage.budget_bytes
-    fitted = is_large_class(deployment.gpu)
+    fitted = deployment.engine.runtime.fitted and is_large_class(deployment.gpu)
     return (BAND_ACTIVATION_SHARE if fitted else BAND_ACTIVATION_SHARE_ELSEWHERE) * stage.runtime.activation_bytes
 
 

@@ -10,6 +10,8 @@ class RuntimeConstants:
     """Rows live in ``data/catalogue/runtime.toml``; what was fitted says on which starts in ``source``."""
 
     id: str
+    fitted: bool
+    """Fitted on many starts (of Hopper class); otherwise taken from a few logs or from another engine."""
     logit_bytes: float
     """Per logit of the warm-up's sampler at 16 bit: what sorting, softmax and noise keep alive at once."""
     sampler_rows: int

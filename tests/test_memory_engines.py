@@ -299,6 +299,44 @@ def test_what_the_gpu_holds_before_the_engine_measures_is_logged(tp: int, pp: in
     assert got.context_bytes / GIB == pytest.approx(logged_gib, abs=0.1)
 
 
+def test_a_version_known_from_few_logs_says_so_and_has_a_wider_band() -> None:
+    case = {"model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": "h100-sxm"}
+    (old, said), (new, silent) = (read_deployment({**case, "engine_version": v}) for v in ("0.12.0", "0.19.0"))
+    assert any("few public logs" in str(note) for note in said)
+    assert not any("few public logs" in str(note) for note in silent)
+    assert _half_width(estimate_memory(old)) > 2 * _half_width(estimate_memory(new))
+
+
+def _half_width(report: MemoryReport) -> float:
+    low, high = report.kv_pool_band_bytes
+    return (high - low) / 2
+
+
+SPLITS = [(1, 1), (2, 1), (8, 1), (1, 2), (2, 4)]
+
+
+@pytest.mark.parametrize("version", ["0.6.0", "0.8.0", "0.19.0", "0.32.0"])
+@pytest.mark.parametrize(("tp", "pp"), SPLITS)
+@pytest.mark.parametrize("name", ["meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-30B-A3B", "google/gemma-3-27b-it"])
+def test_the_pool_grows_with_memory_and_fraction_and_shrinks_with_tokens(
+    version: str, tp: int, pp: int, name: str
+) -> None:
+    made = _small(version, name, tp=tp, pp=pp)
+    more = replace(made, gpu=catalogue.gpu("h200"))
+    pools = [
+        estimate_memory(replace(made, memory_fraction=0.7)),
+        estimate_memory(replace(made, memory_fraction=0.9, max_num_batched_tokens=65536)),
+        estimate_memory(replace(made, memory_fraction=0.9)),
+        estimate_memory(replace(more, memory_fraction=0.9)),
+    ]
+    assert pools[0].kv_pool_bytes <= pools[2].kv_pool_bytes < pools[3].kv_pool_bytes
+    assert pools[1].kv_pool_bytes <= pools[2].kv_pool_bytes
+    for got in pools:
+        assert got.weights_bytes + got.runtime_bytes + got.kv_pool_bytes + got.margin_bytes == got.total_bytes
+        assert got.kv_pool_band_bytes[0] <= got.kv_pool_bytes <= got.kv_pool_band_bytes[1]
+        assert got.fits == (got.over_bytes == 0)
+
+
 PUBLIC = public_starts()
 
 

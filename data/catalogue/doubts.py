@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from calc.deployment import Deployment
+from calc.engine import FractionOf
 from calc.messages import Message, msg
 from data.catalogue.tables import gpus, models
 
@@ -11,7 +12,7 @@ LOW = "low"
 
 def doubts(deployment: Deployment) -> tuple[Message, ...]:
     """Sentences for figures that were recalled or derived instead of read; own models and GPUs are the user's word."""
-    return (*_model_doubts(deployment), *_gpu_doubts(deployment))
+    return (*_model_doubts(deployment), *_gpu_doubts(deployment), *_engine_doubts(deployment))
 
 
 def _model_doubts(deployment: Deployment) -> tuple[Message, ...]:
@@ -49,3 +50,16 @@ def _gpu_doubts(deployment: Deployment) -> tuple[Message, ...]:
             )
         )
     return tuple(found)
+
+
+def _engine_doubts(deployment: Deployment) -> tuple[Message, ...]:
+    engine = deployment.engine
+    if engine.runtime.fitted or engine.fraction_of is not FractionOf.TOTAL:
+        return ()
+    return (
+        msg(
+            "What a start of {engine} {version} takes beside weights and cache rests on a few public logs.",
+            engine=engine.id,
+            version=engine.version,
+        ),
+    )
