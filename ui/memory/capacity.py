@@ -11,13 +11,15 @@ from calc.capacity import Mark, Room, curve, marks, share_prefix
 from calc.errors import PlimsollError
 from calc.latency import LatencyReport
 from calc.memory import MemoryReport
+from calc.model import ModelSpec
 from calc.neighbours import place_together
 from calc.sessions import converse, keep_idle
 from calc.units import GB
+from calc.workload import MAX_TOKENS
 from data import catalogue
 from ui import charts, inputs, parts, resources
 from ui.resources import Asked
-from ui.story import about_capacity, about_memory
+from ui.story import about_capacity, about_memory, about_sessions
 from ui.text import t
 
 Points = Sequence[tuple[float, float]]
@@ -52,6 +54,11 @@ def _found(asked: Asked, memory: MemoryReport) -> Found:
     )
 
 
+@st.cache_resource(show_spinner=False)
+def _spec(model: str) -> ModelSpec:
+    return catalogue.model(model).spec()
+
+
 def show(asked: Asked, memory: MemoryReport) -> None:
     """Sequences at the user's lengths, the curve over all lengths, and four questions that change it."""
     if not memory.fits:
@@ -72,7 +79,7 @@ def show(asked: Asked, memory: MemoryReport) -> None:
     limits = {t("scheduler limit"): float(memory.num_seqs_limit), t("in flight"): memory.peak_concurrency}
     figure = charts.room_curve(found.points, changed, found.marks, limits, parts.tones())
     parts.chart(figure, about_capacity.curve_alt(found.marks, memory), "memory_room")
-    st.caption(parts.escape(about_capacity.tokens_meaning(found.room) + " " + about_capacity.provenance()))
+    st.caption(parts.escape(about_capacity.tokens_meaning(found.room) + " " + about_capacity.provenance(memory)))
 
 
 def _number(label: str, key: str, default: float, low: float, high: float, step: float, help_text: str = "") -> float:
@@ -100,10 +107,10 @@ def _prefix(found: Found) -> tuple[str, Points] | None:
     longest = found.room.report.max_model_len_tokens
     left, right = st.columns(2)
     with left:
-        tokens = _number(t("Prefix (tokens)"), "room_prefix", min(2000, longest), 0, longest, 16)
+        tokens = min(longest, _number(t("Prefix (tokens)"), "room_prefix", 2000, 0, MAX_TOKENS, 16))
     with right:
         share = _number(t("Requests that begin with it (%)"), "room_prefix_share", 80, 0, 100, 5) / 100
-    length = max(found.marks[0].tokens, round(tokens) + 1)
+    length = min(longest, max(found.marks[0].tokens, round(tokens) + 1))
     got = share_prefix(found.room, prefix_tokens=round(tokens), share=share, length_tokens=length)
     _result(
         found,
@@ -139,9 +146,9 @@ def _idle(found: Found) -> tuple[str, Points] | None:
     got = keep_idle(found.room, workload, request_rate_per_s=rate, pause_s=pause_s, link_bytes_per_s=link * GB or None)
     _result(
         found,
-        about_capacity.idle_sentence(got),
-        about_capacity.idle_rows(got, pause_s) if got.idle else [],
-        about_capacity.idle_formulas(got, workload.idle_share),
+        about_sessions.idle_sentence(got),
+        about_sessions.idle_rows(got, pause_s) if got.idle else [],
+        about_sessions.idle_formulas(got, workload.idle_share),
         EVICTION_SOURCE,
     )
     left_share = max(0.0, 1 - got.idle_bytes / got.pool_bytes)
@@ -168,9 +175,9 @@ def _turns(found: Found) -> tuple[str, Points] | None:
     )
     _result(
         found,
-        about_capacity.turns_sentence(got),
-        about_capacity.turns_rows(got),
-        about_capacity.turns_formulas(got),
+        about_sessions.turns_sentence(got),
+        about_sessions.turns_rows(got),
+        about_sessions.turns_formulas(got),
         BLOCKS_SOURCE,
     )
     if len(got.turns) < 2:  # noqa: PLR2004 - a line has two ends
@@ -191,7 +198,7 @@ def _second(found: Found) -> tuple[str, Points] | None:
     try:
         got = place_together(
             deployment,
-            catalogue.model(model).spec(),
+            _spec(model),
             first_fraction=own,
             second_fraction=other,
             length_tokens=length,

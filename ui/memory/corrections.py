@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from calc.eviction import Budgets, evict
 from calc.kv_formats import alignment_of, formats_of
 from calc.memory import MemoryReport
 from calc.waste import BLOCK_SIZES_TOKENS, WasteReport, waste_of
+from calc.workload import MAX_TOKENS
 from ui import charts, parts, resources
 from ui.resources import Asked
 from ui.story import about_corrections, about_memory
@@ -46,7 +48,19 @@ def _found(asked: Asked, memory: MemoryReport) -> Found:
     return Found(asked=asked, memory=memory, room=room, marks=marks(room, asked.scenario.workload))
 
 
-@st.cache_resource(max_entries=resources.KEPT, show_spinner=False, hash_funcs=_KEYS)
+def _without_load(asked: Asked) -> str:
+    """The case without what waste does not depend on: another rate or target asks nothing new."""
+    workload = {name: asked.case["workload"][name] for name in ("prompt_tokens", "output_tokens")}
+    return json.dumps({**asked.case, "workload": workload, "slo": None, "prices": None}, sort_keys=True)
+
+
+def _pool(memory: MemoryReport) -> tuple[int, int, int]:
+    return memory.kv_pool_bytes, memory.block_size_tokens, memory.max_model_len_tokens
+
+
+@st.cache_resource(
+    max_entries=resources.KEPT, show_spinner=False, hash_funcs={Asked: _without_load, MemoryReport: _pool}
+)
 def _waste_of(asked: Asked, memory: MemoryReport) -> WasteReport:
     return waste_of(asked.scenario.deployment, memory, asked.scenario.workload)
 
@@ -95,7 +109,7 @@ def _whole(label: str, key: str, default: int, low: int, high: int, step: int) -
 def _blocks(found: Found) -> None:
     """How much of a shared prefix each block size loses, and what it costs to keep books."""
     longest, own = found.memory.max_model_len_tokens, found.memory.block_size_tokens
-    prefix = _whole(t("Prefix (tokens)"), "room_prefix", min(PREFIX_TOKENS, longest), 0, longest, 16)
+    prefix = min(longest, _whole(t("Prefix (tokens)"), "room_prefix", PREFIX_TOKENS, 0, MAX_TOKENS, 16))
     tables = len(found.room.plan.groups)
     rows = [
         block_size_row(size, prefix_tokens=prefix, block_tables=tables) for size in sorted({*BLOCK_SIZES_TOKENS, own})
@@ -110,10 +124,10 @@ def _length(found: Found) -> int:
     """Length of every sequence; empty = the load's own P95."""
     longest, own = found.memory.max_model_len_tokens, found.marks[1].tokens
     given = st.number_input(
-        t("Length of every sequence (tokens)"), 1, longest, None, 512, key="room_length", persist_state="session",
+        t("Length of every sequence (tokens)"), 1, MAX_TOKENS, None, 512, key="room_length", persist_state="session",
         format="%d", placeholder=t("your P95: {length:tok}", length=own),
     )  # fmt: skip
-    return own if given is None else int(given)
+    return own if given is None else min(int(given), longest)
 
 
 def _eviction(found: Found) -> None:
@@ -123,7 +137,7 @@ def _eviction(found: Found) -> None:
         length = _length(found)
         share = _whole(t("Tokens kept by score (%)"), "room_kept", KEPT_PERCENT, 1, 100, 5) / 100
     with right:
-        window = _whole(t("Window (tokens)"), "room_window", WINDOW_TOKENS, 1, 20_000_000, 512)
+        window = _whole(t("Window (tokens)"), "room_window", WINDOW_TOKENS, 1, MAX_TOKENS, 512)
         full = _whole(t("Layers that keep all (%)"), "room_full_layers", FULL_LAYERS_PERCENT, 0, 100, 5) / 100
     budgets = Budgets(window_tokens=window, kept_share=share, full_layers_share=full)
     rows = evict(found.room, length, budgets)
