@@ -23,12 +23,13 @@ def compressed_parts(fields: Fields, heads: Heads, layer: int, name: str) -> lis
         Part(elements=width * group_rank, split=Split.EVEN, module=f"{name}.wo_a"),
         Part(elements=groups * group_rank * heads.hidden, split=Split.EVEN, module=f"{name}.wo_b"),
         Part(elements=rank + heads.head_dim + heads.heads, split=Split.NONE),
-        *_compression(fields, heads, _ratio(fields, layer), rank, name),
+        *_compression(fields, heads, compression_ratio(fields, layer), rank, name),
         _hyper_connections(fields, heads.hidden),
     ]
 
 
-def _ratio(fields: Fields, layer: int) -> int:
+def compression_ratio(fields: Fields, layer: int) -> int:
+    """Tokens that layer ``layer`` joins into one key; 0 = none."""
     ratios = fields.raw("compress_ratios")
     value = ratios[layer] if isinstance(ratios, list) and layer < len(ratios) else 0
     return value if isinstance(value, int) and value > 0 else 0

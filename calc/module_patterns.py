@@ -16,6 +16,7 @@ MAX_REPEATS = 2
 MAX_NAMES = 300_000
 """Most names read from one list: per-expert lists of the largest models hold 10⁵."""
 _LAYERS = "layers."
+_LAYER_WORD = "layers"
 _PREFIXES = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
 """What checkpoints write before ``layers.``; an anchored expression is tried behind each."""
 _SAFE = re.compile(r"(?:[\w\-/ ]|\\[.dw_\-]|[.*+?^$|)]|\((?:\?[:!=])?|\[[\w\-^\\.]*\])*\Z")
@@ -35,6 +36,13 @@ class ModuleSet:
     """Regular expressions that start at the beginning of the whole name."""
     unread: tuple[str, ...] = ()
     """Expressions too intricate to be run safely."""
+
+    @property
+    def is_same_in_every_layer(self) -> bool:
+        """No name speaks of one layer."""
+        texts = [pattern.pattern for pattern in (*self.anywhere, *self.anchored)]
+        names_one = any(name.startswith(_LAYERS) for name in self.literals)
+        return not self.by_layer and not names_one and not any(_LAYER_WORD in text for text in texts)
 
     def covers(self, module: str) -> bool:
         """Whether ``module`` ("layers.3.mlp.down_proj") is named, or lies inside a named one."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from calc.compressed_weights import hyper_head
+from calc.compressed_weights import compression_ratio, hyper_head
 from calc.config import MAX_POSITIONS, Fields
 from calc.experts import Experts, read_experts
 from calc.families import Family
 from calc.gemma_weights import gemma_extras
-from calc.layer_weights import draft_weights, layer_weights, mlp_elements
+from calc.layer_weights import dense_size, draft_weights, layer_weights, mlp_elements
 from calc.layers import Heads
 from calc.model import FeedForward, LayerGroup, LayerKind, LayerWeights, MoE
 from calc.quantisation import Storage
@@ -67,10 +67,8 @@ def count_parameters(
     drafts = draft_count(fields)
     draft_layer = draft_weights(fields, family, heads, _draft_group(layers), storage, experts) if drafts else None
     own_vocabulary = 2 * vocab * heads.hidden if fields.text("model_type") in OWN_DRAFT_VOCABULARY else 0
-    weights = (layer_weights(fields, family, heads, group, storage, experts, i) for i, group in enumerate(layers))
-    alike: dict[LayerWeights, LayerWeights] = {}
     return Count(
-        layers=tuple(alike.setdefault(layer, layer) for layer in weights),
+        layers=_layers(fields, family, heads, layers, storage, experts),
         embedding=vocab * heads.hidden,
         head=0 if tied else vocab * heads.hidden,
         extras=_extras(fields, family, heads, vocab) + beside.replicated,
@@ -79,6 +77,28 @@ def count_parameters(
         draft_layer=draft_layer,
         draft=drafts * (draft_layer.total + own_vocabulary) if draft_layer else 0,
     )
+
+
+def _layers(
+    fields: Fields,
+    family: Family,
+    heads: Heads,
+    layers: Sequence[LayerGroup],
+    storage: Storage,
+    experts: Experts | None,
+) -> tuple[LayerWeights, ...]:
+    """Every layer; those of one shape are counted once, and equal ones are one object."""
+    counted: dict[tuple[object, ...], LayerWeights] = {}
+    alike: dict[LayerWeights, LayerWeights] = {}
+    found = []
+    for i, group in enumerate(layers):
+        shape = (group, experts is not None and experts.is_moe(i), dense_size(fields, family, heads.hidden, i))
+        key = (*shape, compression_ratio(fields, i) if storage.is_same_in_every_layer else i)
+        if key not in counted:
+            weights = layer_weights(fields, family, heads, group, storage, experts, i)
+            counted[key] = alike.setdefault(weights, weights)
+        found.append(counted[key])
+    return tuple(found)
 
 
 def _extras(fields: Fields, family: Family, heads: Heads, vocab: int) -> int:

@@ -72,6 +72,11 @@ class Storage:
         return self.scheme(module) is not None
 
     @property
+    def is_same_in_every_layer(self) -> bool:
+        """Whether layers of one shape are stored alike."""
+        return all(modules.is_same_in_every_layer for modules in (self.excluded, *(r.modules for r in self.rules)))
+
+    @property
     def unread(self) -> tuple[str, ...]:
         """Expressions of the config's lists that are too intricate to be followed."""
         return self.excluded.unread + tuple(text for rule in self.rules for text in rule.modules.unread)
