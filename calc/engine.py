@@ -7,24 +7,35 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from calc.cache_specs import CacheRules, hybrid_block_tokens
-from calc.compressed import BLOCK_TOKENS
 from calc.dtypes import KV_BYTES, is_auto, kv_code
 from calc.fraction import default_fraction
 from calc.hardware import Gpu
-from calc.model import ATTENTION, LayerKind
+from calc.kernel_blocks import kernel_block_tokens
+from calc.model import ATTENTION
 from calc.runtime_constants import RuntimeConstants
 from calc.units import GIB
 
 if TYPE_CHECKING:
     from calc.deployment import Deployment
 
-WIDE_BLOCK_TOKENS = 64
-"""Block of sparse MLA caches, and of FP8 caches of MLA and other heads from 512 wide, on Hopper (vLLM 0.32)."""
-WIDE_HEAD_DIM = 512
-SPARSE_BLOCK_TOKENS = 128
-"""Block of caches whose layers choose what to attend to block by block (MiniMax-M3, vLLM 0.32)."""
 LARGE_MEMORY_BYTES = 70 * GIB
 """From here on vLLM takes its large batch defaults, A100 excepted (``engine/arg_utils.py``)."""
+NO_SWITCH = (
+    "rtx",
+    "pcie",
+    "h100-nvl",
+    "h100 nvl",
+    "h200 nvl",
+    "h200-nvl",
+    "gb10",
+    "spark",
+    "mi2",
+    "mi3",
+    "instinct",
+    "gaudi",
+    "ascend",
+)
+"""Large GPUs that are not joined by an NVLink switch, by what their names hold."""
 FALLBACK_BATCH = (2048, 256)
 """vLLM's values below 70 GiB, for rows that list no class of their own."""
 
@@ -143,6 +154,11 @@ def is_large_class(gpu: Gpu) -> bool:
     return gpu.memory_bytes >= LARGE_MEMORY_BYTES and not _is_named(gpu, "a100", "a800")
 
 
+def has_nvlink_sharp(gpu: Gpu) -> bool:
+    """Collectives run in the NVLink switch: Hopper class and later on a board with one."""
+    return is_large_class(gpu) and not _is_named(gpu, *NO_SWITCH)
+
+
 def batch_defaults(engine: Engine, gpu: Gpu) -> tuple[int, int]:
     """(batched tokens, sequences) of the GPU's memory class; batched tokens 0 = the maximum model length.
 
@@ -209,24 +225,10 @@ def _default_prefix_caching(deployment: Deployment) -> bool:
 
 def _block_tokens(deployment: Deployment, kv_dtype: str) -> int:
     """As asked or as the engine's default; vLLM raises either beside recurrent layers."""
-    block = deployment.block_size_tokens or default_block_tokens(deployment, kv_dtype)
-    if deployment.engine.id != "vllm":
-        return block
-    rules = CacheRules(kv_dtype=kv_dtype, tp=deployment.tp, block_tokens=block, spec_tokens=deployment.spec_tokens)
-    return hybrid_block_tokens(deployment.model, rules, deployment.engine.mla_align_tokens)
-
-
-def default_block_tokens(deployment: Deployment, kv_dtype: str) -> int:
-    """The engine's block; vLLM widens it for FP8 and sparse MLA caches."""
-    model, engine = deployment.model, deployment.engine
+    engine = deployment.engine
     if engine.id != "vllm":
-        return engine.block_size_tokens
-    if any(group.caches for group in model.groups):
-        return BLOCK_TOKENS
-    if any(group.kind is LayerKind.FULL and group.sparse_index_bytes_per_token for group in model.groups):
-        return max(SPARSE_BLOCK_TOKENS, engine.block_size_tokens)
-    sparse = any(group.sparse_index_bytes_per_token for group in model.groups)
-    wide_heads = max(group.head_dim for group in model.groups) >= WIDE_HEAD_DIM
-    if sparse or (kv_dtype == "fp8" and wide_heads):
-        return max(WIDE_BLOCK_TOKENS, engine.block_size_tokens)
-    return engine.block_size_tokens
+        return deployment.block_size_tokens or engine.block_size_tokens
+    usual = kernel_block_tokens(deployment.model, deployment.gpu, kv_dtype, engine.block_size_tokens)
+    block = deployment.block_size_tokens or usual
+    rules = CacheRules(kv_dtype=kv_dtype, tp=deployment.tp, block_tokens=block, spec_tokens=deployment.spec_tokens)
+    return hybrid_block_tokens(deployment.model, rules, engine.mla_align_tokens)

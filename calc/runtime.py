@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calc.deployment import Deployment
-from calc.engine import Settings, is_large_class
+from calc.engine import Settings, has_nvlink_sharp, is_large_class
 from calc.model import ModelSpec
 
 MLP_WIDTHS = 3
@@ -60,7 +60,7 @@ def estimate_runtime(deployment: Deployment, settings: Settings, *, stage_layers
 def context_bytes(deployment: Deployment) -> int:
     """CUDA context, and where GPUs talk to each other their communicators, before the engine measures."""
     constants = deployment.engine.runtime
-    split = deployment.tp * deployment.pp > 1 and is_large_class(deployment.gpu)
+    split = deployment.tp * deployment.pp > 1 and has_nvlink_sharp(deployment.gpu)
     return constants.context_nvls_bytes if split else constants.context_bytes
 
 
@@ -125,10 +125,10 @@ def expert_workspace_bytes(deployment: Deployment, tokens: int) -> float:
 
 def non_torch_bytes(deployment: Deployment) -> int:
     """CUDA libraries and collective buffers inside the budget."""
-    constants, large = deployment.engine.runtime, is_large_class(deployment.gpu)
+    constants, gpu = deployment.engine.runtime, deployment.gpu
     if deployment.tp > 1:
-        pair = constants.non_torch_pair_nvls_bytes if large else constants.non_torch_pair_bytes
+        pair = constants.non_torch_pair_nvls_bytes if has_nvlink_sharp(gpu) else constants.non_torch_pair_bytes
         return pair + constants.non_torch_per_rank_bytes * (deployment.tp - 2)
     if deployment.pp > 1:
         return constants.non_torch_pipeline_bytes
-    return constants.non_torch_large_bytes if large else constants.non_torch_bytes
+    return constants.non_torch_large_bytes if is_large_class(gpu) else constants.non_torch_bytes
