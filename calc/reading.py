@@ -13,12 +13,13 @@ from calc.errors import InputError
 from calc.families import Family
 from calc.layer_weights import dense_size
 from calc.layers import Heads, read_heads, read_layers
-from calc.messages import Message, msg
+from calc.messages import msg
 from calc.model import LatentAttention, ModelSpec
 from calc.parameters import count_parameters, max_positions
 from calc.per_layer import in_usual_fields
-from calc.quantisation import Storage, read_storage
+from calc.quantisation import read_storage
 from calc.rotary import rope_cache_bytes
+from calc.weight_doubts import weight_doubts
 
 MAX_WEIGHT_BYTES = 10**16
 """Most declared bytes accepted; the largest published checkpoint is about 2·10¹²."""
@@ -39,8 +40,10 @@ def read_model(
     heads = read_heads(fields, family)
     storage = read_storage(fields, weight_dtype, kv_dtype)
     groups, order = read_layers(fields, family, heads, storage.plain)
-    count = count_parameters(fields, family, heads, [groups[index] for index in order], storage)
+    in_order = [groups[index] for index in order]
+    count = count_parameters(fields, family, heads, in_order, storage)
     encoder = read_encoder(fields, family, heads.hidden)
+    doubts = weight_doubts(fields, family, heads, in_order, storage, count, encoder)
     return ModelSpec(
         name=name or fields.text("_name_or_path") or family.name,
         architecture=architecture_name(fields),
@@ -70,24 +73,12 @@ def read_model(
         rope_cache_bytes=rope_cache_bytes(fields, family, heads, groups, storage),
         multimodal=fields.is_multimodal,
         encoder_parameters=encoder.parameters,
-        weight_doubt_bytes=int(encoder.doubt_parameters * storage.weights.plain_bytes_per_parameter),
-        weight_notes=encoder.notes + _unread(storage),
+        weight_doubt_bytes=doubts.more_bytes,
+        weight_notes=doubts.notes,
         first_stage_parameters=count.first_stage,
         extra_parameters=count.extras,
         draft_parameters=count.draft,
         draft_layer=count.draft_layer,
-    )
-
-
-def _unread(storage: Storage) -> tuple[Message, ...]:
-    if not storage.unread:
-        return ()
-    return (
-        msg(
-            "The expression {text!r} in the config's list of unquantised modules was not followed: what it names is "
-            "counted as quantised.",
-            text=storage.unread[0],
-        ),
     )
 
 

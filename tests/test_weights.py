@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calc.errors import InputError
+from calc.memory import estimate_memory
 from calc.model import ModelSpec
 from calc.module_patterns import module_set
 from calc.units import GIB
@@ -358,3 +359,20 @@ def test_the_text_part_of_an_unknown_model_is_counted_as_given_and_the_doubt_sai
         {**TEXT_PART, "hidden_size": 1152, "num_attention_heads": 4, "num_key_value_heads": 1}, "1b"
     )
     assert small.weight_doubt_bytes == 0
+
+
+def test_a_silent_nvfp4_config_widens_the_band_by_its_attention_and_says_so() -> None:
+    silent = quantised(quant_method="modelopt", quant_algo="NVFP4")
+    attention = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024)
+    assert silent.weight_doubt_bytes == pytest.approx(attention * (2 - 0.5625), rel=0.001)
+    assert "attention" in str(silent.weight_notes[0])
+    listed = quantised(quant_method="modelopt", quant_algo="NVFP4", ignore=["lm_head"])
+    assert (listed.weight_doubt_bytes, listed.weight_notes) == (0, ())
+
+
+def test_a_doubt_about_weights_widens_the_band_of_the_pool() -> None:
+    def width(name: str) -> float:
+        low, high = estimate_memory(read_deployment(case(name))[0]).kv_pool_band_bytes
+        return high - low
+
+    assert width("someone/else") > width("google/gemma-3-4b-it") + 0.5 * GIB
