@@ -376,3 +376,24 @@ def test_a_doubt_about_weights_widens_the_band_of_the_pool() -> None:
         return high - low
 
     assert width("someone/else") > width("google/gemma-3-4b-it") + 0.5 * GIB
+
+
+@pytest.mark.parametrize(
+    ("name", "elements", "tolerance"),
+    [
+        # Hub API, elements by dtype: F8_E4M3 680,571,043,840.
+        ("deepseek-ai/DeepSeek-V3", 680_571_043_840, 0),
+        # Hub API: total of the FP8 checkpoint less that of the BF16 one = scales, one per 128 × 128 elements.
+        ("Qwen/Qwen3-30B-A3B-FP8", (30_533_947_392 - 30_532_122_624) * 128**2, 0),
+        ("Qwen/Qwen3-235B-A22B-FP8", (235_107_904_512 - 235_093_634_560) * 128**2, 0),
+        ("MiniMaxAI/MiniMax-M2.5", (228_703_644_928 - 228_689_764_864) * 128**2, 0),
+        # Widths that 128 does not divide have one scale more.
+        ("deepseek-ai/DeepSeek-V3.2", (685_396_921_376 - 685_355_329_792) * 128**2, 1e-4),
+        ("zai-org/GLM-5-FP8", (753_910_024_032 - 753_864_139_008) * 128**2, 1e-4),
+        ("moonshotai/Kimi-K2-Instruct", (1_026_470_731_056 - 1_026_408_235_864) * 128**2, 1e-4),
+    ],
+)
+def test_as_many_elements_are_quantised_as_in_the_published_files(name: str, elements: int, tolerance: float) -> None:
+    model = catalogue.model(name).spec()
+    drafts = model.draft_layer.quantised if model.draft_layer else 0
+    assert model.quantised_parameters + drafts == pytest.approx(elements, rel=tolerance)
