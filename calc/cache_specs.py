@@ -106,6 +106,13 @@ def state_copies(kind: StateKind, *, prefix_caching: bool, spec_tokens: int = 0)
     return 2 + spec_tokens + (kind is StateKind.MAMBA2)
 
 
+def states_per_sequence(model: ModelSpec, *, prefix_caching: bool, spec_tokens: int = 0) -> int:
+    """States reserved for a sequence in each recurrent layer; 0 where there is none."""
+    kinds = {group.state.kind for group in model.groups if group.state is not None}
+    counts = (state_copies(kind, prefix_caching=prefix_caching, spec_tokens=spec_tokens) for kind in kinds)
+    return max(counts, default=0)
+
+
 def state_bytes(model: ModelSpec, tp: int, spec_tokens: int = 0) -> int:
     """One state of every recurrent layer together, on one GPU that holds all layers: what one sequence adds."""
     return sum(

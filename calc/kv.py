@@ -14,6 +14,7 @@ __all__ = [
     "NULL_BLOCKS",
     "BlockPlan",
     "CacheGroup",
+    "fixed_bytes",
     "heads_per_gpu",
     "kv_bytes_per_token",
     "layer_bytes_per_token",
@@ -85,6 +86,12 @@ def _layer_bytes(group: LayerGroup, rules: CacheRules, tokens: float) -> float:
         return kept
     copies = state_copies(group.state.kind, prefix_caching=rules.prefix_caching, spec_tokens=rules.spec_tokens)
     return kept + copies * group.state.bytes_per_gpu(rules.tp, rules.spec_tokens)
+
+
+def fixed_bytes(model: ModelSpec, tp: int, pp: int, copies: int, spec_tokens: int = 0) -> int:
+    """Bytes of ``copies`` states of every recurrent layer, on one GPU of the stage with the largest."""
+    sizes = [0.0 if g.state is None else float(copies * g.state.bytes_per_gpu(tp, spec_tokens)) for g in model.groups]
+    return round(_widest_stage(model, pp, sizes))
 
 
 def _kept(tokens: float, window_tokens: int | None) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calc.cache_specs import heads_per_gpu, state_bytes, state_copies
+from calc.cache_specs import heads_per_gpu, state_bytes, states_per_sequence
 from calc.engine import resolve
 from calc.kv import kv_bytes_per_token
 from calc.messages import Message, msg
@@ -46,10 +46,7 @@ def kv_formula_parts(deployment: Deployment) -> KvFormula:
     attending = [group for group in model.groups if group.kind in ATTENTION]
     group = attending[0] if attending else model.groups[0]
     is_mla = group.kind is LayerKind.MLA
-    state = next((g.state for g in model.groups if g.state is not None), None)
-    copies = 0
-    if state is not None:
-        copies = state_copies(state.kind, prefix_caching=settings.prefix_caching, spec_tokens=deployment.spec_tokens)
+    drafts = deployment.spec_tokens
     return KvFormula(
         is_mla=is_mla,
         layers=_growing_layers(attending),
@@ -57,8 +54,8 @@ def kv_formula_parts(deployment: Deployment) -> KvFormula:
         head_dim=group.head_dim,
         bytes_per_element=settings.kv_bytes_per_element,
         bytes_per_token=kv_bytes_per_token(model, settings.kv_dtype, deployment.tp),
-        state_bytes=state_bytes(model, deployment.tp, deployment.spec_tokens),
-        state_copies=copies,
+        state_bytes=state_bytes(model, deployment.tp, drafts),
+        state_copies=states_per_sequence(model, prefix_caching=settings.prefix_caching, spec_tokens=drafts),
     )
 
 

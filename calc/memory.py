@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from calc.budget import Stage, band_half_bytes, plan_stages
+from calc.cache_specs import states_per_sequence
 from calc.deployment import Deployment
 from calc.engine import FractionOf, Settings, resolve
-from calc.kv import kv_bytes_per_token, request_bytes
+from calc.kv import fixed_bytes, kv_bytes_per_token, request_bytes
 from calc.measured_memory import Applied, use_log
 from calc.messages import Message, msg
 from calc.pool import Pool, fill_pool, plan_for, sequences_of
@@ -58,6 +59,10 @@ class MemoryReport:
     weights_declared: bool
     context_bytes: int = 0
     """CUDA context outside the engine's budget; the margin is what is left beside it."""
+    states_per_sequence: int = 0
+    """Copies of its recurrent state an engine reserves for a sequence; 0 = a model without recurrent layers."""
+    state_bytes_per_sequence: int = 0
+    """Per GPU, all copies: what a sequence takes before its first token, beside the cache that grows."""
     num_groups: int = 1
     """Block tables per request: 1, more where local and full attention mix."""
     num_seqs_limit: int = 0
@@ -175,6 +180,8 @@ def _report(
     concurrency, notes = _peak(deployment, settings, pool, load)
     on_rank = concurrency / deployment.dp
     idle = round(_per_gpu(deployment, settings, load.idle_tokens) * on_rank * load.idle_per_active)
+    drafts = deployment.spec_tokens
+    copies = states_per_sequence(deployment.model, prefix_caching=settings.prefix_caching, spec_tokens=drafts)
     return MemoryReport(
         total_bytes=deployment.gpu.memory_bytes,
         budget_bytes=max(0, stage.budget_bytes),
@@ -202,6 +209,8 @@ def _report(
         weights_declared=model.weights_bytes_declared is not None,
         context_bytes=runtime.context_bytes,
         num_groups=num_groups,
+        states_per_sequence=copies,
+        state_bytes_per_sequence=fixed_bytes(deployment.model, deployment.tp, deployment.pp, copies, drafts),
         num_seqs_limit=settings.max_num_seqs * deployment.dp,
         peak_is_known=load.concurrency is not None,
         runtime_in_budget_bytes=covered,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from calc.cache_specs import CacheRules, layer_bytes_per_token, state_copies
+from calc.cache_specs import CacheRules, layer_bytes_per_token, states_per_sequence
 from calc.kv import BlockPlan, CacheGroup, stage_spans
 from calc.model import LayerKind, ModelSpec
 
@@ -44,11 +44,7 @@ def plan_beside_states(model: ModelSpec, rules: CacheRules, pp: int, engine_id: 
 
 
 def _copies(model: ModelSpec, rules: CacheRules) -> int:
-    return max(
-        state_copies(group.state.kind, prefix_caching=rules.prefix_caching, spec_tokens=rules.spec_tokens)
-        for group in model.groups
-        if group.state is not None
-    )
+    return states_per_sequence(model, prefix_caching=rules.prefix_caching, spec_tokens=rules.spec_tokens)
 
 
 def _state_group(model: ModelSpec, copies: int) -> CacheGroup:

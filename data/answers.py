@@ -52,6 +52,8 @@ def memory_answer(report: MemoryReport, notes: tuple[Message, ...] = ()) -> dict
         "gpu_memory_bytes": report.total_bytes,
         "budget_bytes_per_gpu": report.budget_bytes,
         "kv_dtype": report.kv_dtype,
+        "states_per_sequence": report.states_per_sequence,
+        "state_bytes_per_sequence_per_gpu": report.state_bytes_per_sequence,
         "weights_provenance": report.origin("weights"),
         "provenance": {part: report.origin(part) for part in MEMORY_PARTS},
         **({"log_id": report.log_id, "log_date": report.log_date} if report.log_id else {}),
