@@ -110,6 +110,7 @@ FURTHER: tuple[Family, ...] = (
         "AfmoeForCausalLM",
         "afmoe",
         qk_norm="head",
+        output_gate=True,
         norms_per_layer=4,
         experts="deepseek",
         router_bias=True,

@@ -19,7 +19,7 @@ from data import catalogue
 
 GOLDEN = Path(__file__).parent / "golden"
 PUBLISHED = list(csv.DictReader((GOLDEN / "published_parameters.csv").read_text(encoding="utf-8").splitlines()))
-HYBRIDS = json.loads((GOLDEN / "published_hybrids.json").read_text(encoding="utf-8"))
+PUBLISHED_CONFIGS = json.loads((GOLDEN / "published_configs.json").read_text(encoding="utf-8"))
 LLAMA: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
@@ -46,8 +46,8 @@ def test_parameters_agree_with_the_published_count(row: dict[str, str]) -> None:
     assert counted == pytest.approx(float(row["expected"]), rel=float(row["tolerance"]))
 
 
-@pytest.mark.parametrize("row", HYBRIDS, ids=[row["model"] for row in HYBRIDS])
-def test_parameters_of_recurrent_models_agree_with_the_published_count(row: dict[str, Any]) -> None:
+@pytest.mark.parametrize("row", PUBLISHED_CONFIGS, ids=[row["model"] for row in PUBLISHED_CONFIGS])
+def test_parameters_of_a_config_agree_with_the_published_count(row: dict[str, Any]) -> None:
     counted = ModelSpec.from_config(row["config"], row["model"]).parameters
     assert counted == pytest.approx(row["expected"], rel=row["tolerance"])
 
