@@ -132,7 +132,7 @@ def _read_log(asked: Asked, read: ReadLog) -> None:
         st.caption(t("Made up, to show the form; not measurements."))
     said = [about_log.several(read.log), t(start.note) if start.note else ""]
     if comparison is not None:
-        parts.prose(about_log.table(comparison))
+        _table(about_log.table(comparison))
         said.insert(0, about_log.other_settings(comparison))
     else:
         said.insert(0, t("The log is of another engine than the scenario's: make it the scenario to compare them."))
@@ -149,6 +149,16 @@ def _read_log(asked: Asked, read: ReadLog) -> None:
         )  # fmt: skip
     with st.expander(t("What was read"), icon=":material/segment:"):
         parts.prose(about_log.lines(read.log))
+
+
+def _table(rows: about_log.Rows) -> None:
+    """The comparison with each reason below its part, so that a phone shows the figures side by side."""
+    shown = []
+    for row in rows:
+        (name, part), *figures, (_, why) = row.items()
+        below = f"  \n:gray[{parts.escape(why)}]" if why else ""
+        shown.append({name: f"**{parts.escape(part)}**{below}", **dict(figures)})
+    st.table(shown, hide_index=True, border="horizontal", width="stretch")
 
 
 @state.callback

@@ -117,7 +117,8 @@ def _tokens(comparison: LogComparison) -> Mapping[str, str]:
 
 
 def _signed(value_bytes: float) -> str:
-    return f"{value_bytes / GIB:+,.2f}"
+    value = round(value_bytes / GIB, 2)
+    return f"{value:+,.2f}" if value else "0.00"
 
 
 def other_settings(comparison: LogComparison) -> str:
