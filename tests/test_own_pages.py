@@ -170,6 +170,23 @@ def test_a_case_with_a_gpu_of_another_machine_is_opened_whole(app: AppTest) -> N
     assert saved.case["prices"] == prices
 
 
+def test_a_name_in_a_foreign_case_loses_what_cannot_be_seen(app: AppTest) -> None:
+    gpu = {
+        "name": "The\u202eirs",
+        "memory_gib": 80,
+        "bandwidth_gb_per_s": 2000,
+        "bf16_tflops": 300,
+        "pcie_gb_per_s": 64,
+    }
+    for _ in range(2):
+        app.switch_page("../pages/alternatives.py").run()
+        content = json.dumps(example_case() | {"gpu": gpu}).encode()
+        app.file_uploader(key="scenario_file").upload("scenario.json", content).run()
+        app.button(key="scenario_import").click().run()
+    clean(app)
+    assert [row.name for row in resources.own_versions("own_gpu")] == ["Theirs"]
+
+
 def test_a_model_shows_what_was_read_before_it_is_stored(app: AppTest) -> None:
     index = json.dumps({"metadata": {"total_size": 2_471_628_800}})
     typed = {"model_name": "team/one", "model_config": json.dumps(CONFIG), "model_index": index}

@@ -17,6 +17,7 @@ from data.case import read_case, read_gpu, write_case
 from data.case_fields import Fields
 from data.case_measured import measured_text
 from data.own_hardware import OWN_PRICE, gpu_case, gpu_of, price_of, prices_of
+from data.own_text import one_line
 from data.store import OwnEntry
 from ui import fields, pricing, resources, text
 from ui.resources import Asked
@@ -214,7 +215,7 @@ def _own_model_id(model: Any) -> str | None:
     """The id of a model that is more than a catalogue name; stored if it is new here."""
     if not isinstance(model, Mapping):
         return None
-    name = str(model["name"])
+    name = one_line(model["name"], "name")
     entry = {key: value for key, value in model.items() if key != "name"}
     for own in resources.own_versions("own_model"):
         if (own.name, own.entry) == (name, entry):
@@ -226,6 +227,7 @@ def _own_gpu_id(gpu: Any) -> str | None:
     """The id of a GPU written out in a case; stored if it is new here."""
     if not isinstance(gpu, Mapping) or fields.is_typed(gpu):
         return None
+    gpu = {**gpu, "name": one_line(gpu["name"], "name")}
     wanted = read_gpu(Fields(gpu, "gpu"))
     for own in resources.own_versions("own_gpu"):
         if gpu_of(own) == wanted:
