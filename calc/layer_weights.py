@@ -39,9 +39,8 @@ def draft_weights(
     fields: Fields, family: Family, heads: Heads, group: LayerGroup, storage: Storage, experts: Experts | None
 ) -> LayerWeights:
     """A layer of multi-token prediction: like the last, behind a projection of hidden state and embedding together."""
-    last = heads.layers - 1
     parts = _mixer(fields, family, heads, group, heads.layers)
-    parts += _feed_forward(fields, family, heads, group, experts, last)
+    parts += _feed_forward(fields, family, heads, group, experts, heads.layers)
     parts.append(Part(elements=2 * heads.hidden * heads.hidden, split=Split.NONE))
     # Norms of both inputs and of the output, beside those of its attention and of its experts.
     parts.append(Part(elements=(max(2, family.norms_per_layer) + 3) * heads.hidden, split=Split.NONE))
