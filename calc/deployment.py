@@ -9,7 +9,7 @@ from calc.errors import ImpossibleDeployment
 from calc.hardware import Gpu
 from calc.measured import MeasuredMemory
 from calc.messages import msg
-from calc.model import ModelSpec
+from calc.model import LayerGroup, ModelSpec
 
 MAX_GPUS = 4096
 """Most GPUs of one deployment accepted here."""
@@ -55,6 +55,7 @@ class Deployment:
     def __post_init__(self) -> None:
         self._check_sizes()
         self._check_split()
+        self._check_heads()
         self._check_settings()
 
     def _check_sizes(self) -> None:
@@ -88,17 +89,6 @@ class Deployment:
                     choices=", ".join(str(n) for n in divisors(self.model.heads)),
                 )
             )
-        uneven = next((g.state for g in self.model.groups if g.state is not None and g.state.heads % self.tp), None)
-        if uneven is not None:
-            raise ImpossibleDeployment(
-                msg(
-                    "TP {tp} does not divide the {heads} recurrent heads of {model}: choose TP from {choices}.",
-                    tp=self.tp,
-                    heads=uneven.heads,
-                    model=self.model.name,
-                    choices=", ".join(str(n) for n in divisors(uneven.heads)),
-                )
-            )
         if self.pp > self.model.layers:
             raise ImpossibleDeployment(
                 msg(
@@ -108,6 +98,25 @@ class Deployment:
                     model=self.model.name,
                 )
             )
+
+    def _check_heads(self) -> None:
+        """Engines give each rank whole heads: KV heads are divided or copied evenly, recurrent ones divided."""
+        uneven = next((g for g in self.model.groups if not heads_fit(g, self.tp)), None)
+        if uneven is None:
+            return
+        state = uneven.state if uneven.state is not None and uneven.state.heads % self.tp else None
+        raise ImpossibleDeployment(
+            msg(
+                "TP {tp} does not fit the {heads} {kind} heads of {model}: choose TP from {choices}.",
+                tp=self.tp,
+                heads=uneven.kv_heads if state is None else state.heads,
+                kind=msg("KV") if state is None else msg("recurrent"),
+                model=self.model.name,
+                choices=", ".join(
+                    str(n) for n in divisors(self.model.heads) if all(heads_fit(g, n) for g in self.model.groups)
+                ),
+            )
+        )
 
     def _check_settings(self) -> None:
         if self.memory_fraction is not None and not 0 < self.memory_fraction <= 1:
@@ -138,6 +147,13 @@ class Deployment:
     def gpu_count(self) -> int:
         """GPUs of the whole deployment."""
         return self.gpus_per_replica * self.replicas
+
+
+def heads_fit(group: LayerGroup, tp: int) -> bool:
+    """Whether ``tp`` ranks divide the KV heads of a layer, or hold them in whole copies, and divide its state."""
+    if group.state is not None and group.state.heads % tp:
+        return False
+    return not group.kv_heads or group.kv_heads % tp == 0 or tp % group.kv_heads == 0
 
 
 def divisors(number: int, limit: int = 64) -> list[int]:

@@ -231,6 +231,13 @@ def test_what_tp_cannot_divide_is_refused() -> None:
         replace(deployment("nemotron-3-nano"), model=with_other_heads, tp=3)
 
 
+def test_kv_heads_are_divided_or_copied_whole() -> None:
+    """Phi-4 has 40 heads and 10 KV heads: vLLM's ``llama.py`` asserts one divides the other."""
+    with pytest.raises(ImpossibleDeployment, match=r"10 KV heads of .* from 1, 2, 5, 10, 20, 40"):
+        deployment("microsoft/phi-4", tp=4)
+    assert deployment("microsoft/phi-4", tp=20).tp == 20
+
+
 @pytest.mark.parametrize(
     ("architecture", "what"),
     [
