@@ -33,6 +33,8 @@ class KvFormula:
     """One state of all recurrent layers together; 0 = none."""
     state_copies: int = 0
     """States reserved for a sequence."""
+    compressed_fixed_bytes: int = 0
+    """Of compressed caches: what full windows and running states take, whatever the length; 0 = not compressed."""
 
     @property
     def text(self) -> Message:
@@ -55,7 +57,16 @@ def kv_formula_parts(deployment: Deployment) -> KvFormula:
         bytes_per_element=settings.kv_bytes_per_element,
         bytes_per_token=kv_bytes_per_token(model, settings.kv_dtype, deployment.tp),
         state_bytes=state_bytes(model, deployment.tp, drafts),
+        compressed_fixed_bytes=_compressed_fixed_bytes(attending),
         state_copies=states_per_sequence(model, prefix_caching=settings.prefix_caching, spec_tokens=drafts),
+    )
+
+
+def _compressed_fixed_bytes(attending: list[LayerGroup]) -> int:
+    return sum(
+        group.layers * cache.bytes_per_record * (cache.window_tokens or 0)
+        for group in attending
+        for cache in group.caches
     )
 
 
@@ -66,14 +77,22 @@ def _growing_layers(attending: list[LayerGroup]) -> int:
 def _formula_text(parts: KvFormula) -> Message:
     if not parts.layers:
         return msg(
-            "{copies} · {state:gib} of recurrent state per sequence and GPU, whatever its length: no cache grows with "
+            "{copies} · {state:count} bytes of recurrent state per sequence and GPU, whatever its length: no cache grows with "
             "the tokens",
             copies=parts.state_copies,
             state=parts.state_bytes,
         )
+    if parts.compressed_fixed_bytes:
+        return msg(
+            "compressed: {total:count} bytes per token and GPU in {layers} layers, and {fixed:count} bytes per "
+            "sequence in full windows",
+            layers=parts.layers,
+            total=parts.bytes_per_token,
+            fixed=parts.compressed_fixed_bytes,
+        )
     if parts.state_bytes:
         return msg(
-            "{layers} attention layers: {total:count} bytes per token and GPU, and {copies} · {state:gib} of recurrent "
+            "{layers} attention layers: {total:count} bytes per token and GPU, and {copies} · {state:count} bytes of recurrent "
             "state per sequence, whatever its length",
             layers=parts.layers,
             total=parts.bytes_per_token,
