@@ -77,8 +77,8 @@ def _growing_layers(attending: list[LayerGroup]) -> int:
 def _formula_text(parts: KvFormula) -> Message:
     if not parts.layers:
         return msg(
-            "{copies} · {state:count} bytes of recurrent state per sequence and GPU, whatever its length: no cache grows with "
-            "the tokens",
+            "{copies} · {state:count} bytes of recurrent state per sequence and GPU, whatever its length: "
+            "no cache grows with the tokens",
             copies=parts.state_copies,
             state=parts.state_bytes,
         )
@@ -92,8 +92,8 @@ def _formula_text(parts: KvFormula) -> Message:
         )
     if parts.state_bytes:
         return msg(
-            "{layers} attention layers: {total:count} bytes per token and GPU, and {copies} · {state:count} bytes of recurrent "
-            "state per sequence, whatever its length",
+            "{layers} attention layers: {total:count} bytes per token and GPU, and {copies} · {state:count} bytes of "
+            "recurrent state per sequence, whatever its length",
             layers=parts.layers,
             total=parts.bytes_per_token,
             copies=parts.state_copies,
