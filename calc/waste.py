@@ -107,7 +107,8 @@ def waste_of(deployment: Deployment, report: MemoryReport, workload: Workload) -
 
 def waste_share(seen: Lives, reserved_tokens: FloatArray) -> float:
     """Share of the reserved tokens that hold nothing (0-1), over all running requests together."""
-    return 1 - seen.mean(seen.held_tokens) / seen.mean(reserved_tokens)
+    # A length of one token is reserved for a request that holds its prompt and its answer: nothing is empty then.
+    return 1 - seen.mean(seen.held_tokens) / seen.mean(np.maximum(reserved_tokens, seen.held_tokens))
 
 
 @dataclass(frozen=True, kw_only=True)
