@@ -334,3 +334,32 @@ def test_a_log_becomes_the_scenario_with_its_own_arguments() -> None:
     assert (case["model"], case["gpu"], case["tp"]) == ("Qwen/Qwen3-8B", "h200", 1)
     assert (case["max_model_len"], case["price"]) == (8192, 1)
     assert "max_num_seqs" not in case
+
+
+def log_of(truth: dict[str, Any]) -> str:
+    """What vLLM 0.19 logs of a recorded start."""
+    return (
+        f"Memory profiling takes 7.2 seconds. Total non KV cache memory: 9.99GiB; torch peak memory increase: "
+        f"{truth['activation_memory_gib']}GiB; non-torch forward increase memory: {truth['non_torch_forward_gib']}GiB; "
+        f"weights memory: {truth['weight_memory_gib']}GiB.\n"
+        f"Available KV cache memory: {truth['kv_cache_memory_gib']} GiB\n"
+        f"GPU KV cache size: {truth['kv_cache_tokens']:,} tokens\n"
+    )
+
+
+def test_recorded_starts_come_back_exactly_once_their_log_is_known(cases_dir: Path) -> None:
+    path = cases_dir / "memory" / "estimate_cases.jsonl"
+    if not path.exists():
+        pytest.skip("the recorded starts are not here")
+    cases = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert len(cases) >= 30
+    for case in cases:
+        here, truth = read_deployment(case["case"])[0], case["truth"]
+        log = read_startup_log(log_of(truth))
+        found = measured_start(log, here, log_id="a", date="").memory
+        report = estimate_memory(replace(here, measured_memory=found))
+        assert report.kv_tokens == truth["kv_cache_tokens"], case["id"]
+        assert report.kv_pool_bytes == pytest.approx(truth["kv_cache_memory_gib"] * GIB, abs=2)
+        assert report.activation_bytes == pytest.approx(truth["activation_memory_gib"] * GIB, abs=2)
+        compared = compare_log(log, found, here)
+        assert sum(part.effect_bytes for part in compared.parts) == compared.pool.difference_bytes

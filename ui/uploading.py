@@ -51,6 +51,9 @@ def _preview(content: bytes, name: str) -> None:
     except PlimsollError as error:
         st.error(t(error.message), icon=":material/error:")
         return
+    if result.startup is not None:
+        st.info(t("This is the start-up log of an engine: give it on the Memory page, under Engine log."))
+        return
     st.markdown("**" + t("What was understood") + "** · " + parts.escape(result.format))
     parts.table(bench_view.rows(result.runs), key="bench_preview")
     for warning in result.warnings:
