@@ -81,6 +81,7 @@ def test_idle_sessions_belong_to_the_scenario(app: AppTest) -> None:
     app.number_input(key="idle_share").set_value(60.0).run()
     assert app.metric[3].value != demand
     assert "idle" in answer(app)
+    assert "idle sessions" in (app.error or app.success)[0].value + app.metric[3].label
     assert app.query_params["idle_share"] == ["60"] or app.query_params["idle_share"] == "60"
     app.segmented_control(key="memory_view").set_value("budget").run()
     assert any("idle" in caption.value for caption in app.caption)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from calc.capacity import Mark
 from calc.memory import MemoryReport
 from calc.units import GIB
-from calc.waste import Reservation, Waste
+from calc.waste import Waste
 from ui import format as show
 from ui.charts.frame import BAR_HEIGHT, HEIGHT, LABEL_PIXELS, LEGEND_PIXELS, Tones, frame, level, log_axis, scale_axis
 from ui.charts.sketch import Sketch
@@ -226,8 +226,8 @@ def _curve(sketch: Sketch, name: str, points: Points, line: Mapping[str, object]
 
 BAR_PIXELS = 30
 """Of one row of a bar chart with many."""
-NAMED_SHARE = 0.15
-"""From here on the empty part of a bar is wide enough for its number."""
+NUMBER_ROOM = 1.18
+"""How far the axis reaches beyond 100 % for the numbers beside the bars."""
 
 
 def waste_bars(rows: Sequence[tuple[str, Waste]], tones: Tones) -> go.Figure:
@@ -248,13 +248,15 @@ def waste_bars(rows: Sequence[tuple[str, Waste]], tones: Tones) -> go.Figure:
             hovertemplate="%{y}: %{x:.3g} % (%{fullData.name})<extra></extra>",
         )
     for index, (_, row) in enumerate(rows):
-        heavy = row.reservation is not Reservation.PAGED or row.share >= NAMED_SHARE
         sketch.add_annotation(
-            x=PERCENT, y=index, xanchor="right", text=show.percent(row.share), borderpad=1,
-            font={"color": tones.text if heavy else tones.paper},
-        )  # fmt: skip
+            x=PERCENT,
+            y=index,
+            xanchor="left",
+            text="<b>" + show.percent(row.share) + "</b>",
+            font={"color": tones.text},
+        )
     frame(sketch, height=BAR_PIXELS * len(rows) + 2 * LEGEND_PIXELS, x_title=t("Share of what is reserved (%)"))
     sketch.update_layout(barmode="stack", bargap=1 - BAR)
     sketch.update_axis("y", autorange="reversed", ticksuffix="  ")
-    sketch.update_axis("x", range=[0, PERCENT], showgrid=False)
+    sketch.update_axis("x", range=[0, NUMBER_ROOM * PERCENT], tickvals=list(range(0, PERCENT + 1, 20)), showgrid=False)
     return sketch.figure()

@@ -54,7 +54,9 @@ def demand(memory: MemoryReport) -> Figure:
     if not memory.fits:
         return Figure(label=t("KV demand"), value="–", provenance="missing", help=t(TERMS["kv_demand"].meaning))
     return Figure(
-        label=t("KV at {number:.3g} requests", number=memory.peak_concurrency),
+        label=t("KV with idle sessions")
+        if memory.idle_kv_bytes
+        else t("KV at {number:.3g} requests", number=memory.peak_concurrency),
         value=show.gib(memory.kv_demand_bytes),
         provenance="simulated",
         help=t("Requests in flight on one replica at this load, outputs half written on average."),
@@ -65,10 +67,17 @@ def sentence(memory: MemoryReport) -> str:
     """Does it fit?"""
     if not memory.fits:
         return _too_much(memory)
-    if memory.kv_demand_bytes > memory.kv_pool_bytes:
+    over = memory.kv_demand_bytes - memory.kv_pool_bytes
+    if 0 < over <= memory.idle_kv_bytes:
+        return t(
+            "Fits the running requests, but their idle sessions want {over:gib} more KV cache per GPU than the pool "
+            "holds: the longest idle are evicted.",
+            over=over,
+        )
+    if over > 0:
         return t(
             "Fits, but the load wants {over:gib} more KV cache per GPU than the pool holds: requests will wait.",
-            over=memory.kv_demand_bytes - memory.kv_pool_bytes,
+            over=over,
         )
     return t(
         "Fits: the load uses {used:gib} of the {pool:gib} KV pool on each GPU.",
