@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from calc.deployment import Deployment, divisors
+from calc.deployment import Deployment, divisors, heads_fit
 from calc.dtypes import KV_BYTES
 from calc.engine import FractionOf, Settings
 from calc.hardware import Gpu
@@ -194,10 +194,16 @@ def narrow_kv(today: Today) -> Change:
     return deployed(today, estimated_pool(replace(today.deployment, kv_dtype=FP8)))
 
 
+def whole_splits(deployment: Deployment) -> list[int]:
+    """Degrees of tensor parallelism that leave every rank whole heads."""
+    model = deployment.model
+    return [tp for tp in divisors(model.heads) if all(heads_fit(group, tp) for group in model.groups)]
+
+
 def split_wider(today: Today) -> Change:
     """The next tensor-parallel degree the model's heads allow inside one server; wider ones while it does not fit."""
     now = today.deployment.tp
-    wider = [tp for tp in divisors(today.deployment.model.heads) if now < tp <= NODE_GPUS]
+    wider = [tp for tp in whole_splits(today.deployment) if now < tp <= NODE_GPUS]
     if not wider:
         return msg("TP {tp:count} cannot grow inside one server.", tp=now)
     steps = wider[:1] if today.memory.fits else wider
@@ -224,7 +230,7 @@ def replicas_needed(scenario: Scenario, limit_load: float) -> int:
 def replicate_instead(today: Today) -> Change:
     """The same GPUs as more replicas of a narrower split: less waiting on the link, weights held more often."""
     now = today.deployment.tp
-    narrower = [tp for tp in reversed(divisors(now)) if tp < now]
+    narrower = [tp for tp in reversed(whole_splits(today.deployment)) if tp < now and now % tp == 0]
     if not narrower:
         return msg("The model is not split.")
     replicas = today.deployment.replicas

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from calc.deployment import Deployment, divisors
+from calc.deployment import Deployment
 from calc.dtypes import KV_BYTES
 from calc.engine import FractionOf, resolve
 from calc.lever_changes import (
@@ -21,6 +21,7 @@ from calc.lever_changes import (
     Today,
     estimated_pool,
     narrow_kv,
+    whole_splits,
 )
 from calc.memory import MemoryReport
 from calc.messages import Message, msg
@@ -177,7 +178,7 @@ def tp_sizes(deployment: Deployment) -> list[int]:
     """Degrees of tensor parallelism that the heads allow inside one server; 1 alone without a known link."""
     if deployment.gpu.link_bytes_per_s is None:
         return [1]
-    return [tp for tp in divisors(deployment.model.heads) if tp <= NODE_GPUS]
+    return [tp for tp in whole_splits(deployment) if tp <= NODE_GPUS]
 
 
 def _wider(place: Place) -> Steps:
@@ -200,7 +201,8 @@ def _more_stages(place: Place) -> Steps:
 def _fewer_replicas(place: Place) -> Steps:
     """The GPUs of replicas or DP ranks joined to wider ones: weights are held less often."""
     deployment, found = place.deployment, []
-    for factor in (tp // deployment.tp for tp in tp_sizes(deployment) if tp > deployment.tp):
+    wider = [tp for tp in tp_sizes(deployment) if tp > deployment.tp and tp % deployment.tp == 0]
+    for factor in (tp // deployment.tp for tp in wider):
         if deployment.replicas % factor == 0:
             found.append(replace(deployment, tp=deployment.tp * factor, replicas=deployment.replicas // factor))
         elif deployment.dp % factor == 0:

@@ -122,17 +122,17 @@ class _Bench:
     def pull(self, code: str, way: Way, most_gpus: int = MAX_GPUS) -> tuple[Way, ...] | Message:
         """The lever's steps up to the first that suffices, on top of what ``way`` has changed already."""
         place = Place(scenario=way.scenario, memory=way.memory, peak=self.peak, formats=self.formats)
-        steps = LEVERS[code].steps(place)
-        if isinstance(steps, Message):
-            return steps
         tried: list[Way] = []
-        for deployment in (step for step in steps if step.gpu_count <= most_gpus):
-            try:
+        try:
+            steps = LEVERS[code].steps(place)
+            if isinstance(steps, Message):
+                return steps
+            for deployment in (step for step in steps if step.gpu_count <= most_gpus):
                 tried.append(self.try_out((*way.codes, code), deployment))
-            except InputError as error:
-                return error.message if not tried else tuple(tried)
-            if tried[-1].suffices:
-                break
+                if tried[-1].suffices:
+                    break
+        except InputError as error:
+            return tuple(tried) or error.message
         return tuple(tried)
 
 
@@ -156,7 +156,7 @@ def ways_out(
         pulled = bench.pull(code, now)
         if isinstance(pulled, Message):
             refused[code] = pulled
-        else:
+        elif pulled:
             singles[code] = pulled
     found = [way for ways in singles.values() for way in _chosen(ways)]
     if not now.suffices:

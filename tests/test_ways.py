@@ -35,6 +35,8 @@ CASES: Mapping[str, Mapping[str, Any]] = {
     "replicas to join": {"model": "deepseek-ai/DeepSeek-V3", "gpu": "h200", "tp": 1, "replicas": 8},
     "windows": {"model": "google/gemma-3-27b-it", "gpu": "l40s", "tp": 1, "max_model_len": 65536},
     "long context": {"model": LLAMA, "gpu": "l4", "tp": 1, "max_model_len": 131072, "slo": None},
+    "odd heads": {"model": "Qwen/Qwen2.5-7B-Instruct", "gpu": "l4", "tp": 1, "replicas": 4},
+    "hybrid": {"model": "Qwen/Qwen3-Next-80B-A3B-Instruct", "tp": 1},
     "sglang": {"engine": "sglang", "tp": 1},
     "tensorrt-llm": {"engine": "tensorrt-llm", "tp": 1},
     "blackwell": {"gpu": "b200", "tp": 1, "model": "meta-llama/Meta-Llama-3.1-405B-Instruct"},

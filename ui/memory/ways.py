@@ -14,9 +14,9 @@ from calc.ways_out import Way, WaysOut
 from data.case import write_case
 from data.own_hardware import price_name, price_of, prices_of
 from data.ways import Counts, count_types, find_ways, other_formats
-from ui import parts, resources, state
+from ui import charts, parts, resources, state
 from ui.resources import Asked
-from ui.story import about_ways
+from ui.story import about_memory, about_ways
 from ui.text import t
 
 TYPES_HEIGHT = 320
@@ -56,6 +56,7 @@ def _counts(key: str, own: tuple[str, ...], _asked: Asked, _memory: MemoryReport
 def show(asked: Asked, memory: MemoryReport) -> None:
     """Where the gap comes from, what closes it, and what fits at most."""
     out = found(asked, memory)
+    parts.chart(charts.hull([("", memory)], parts.tones()), about_memory.hull_alt(memory), "ways_hull")
     parts.section(t("Where the gap comes from"), about_ways.cause(out.gap))
     parts.prose(about_ways.gap_rows(out))
     offers(asked, out)
