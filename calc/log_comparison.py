@@ -170,7 +170,8 @@ def _logged_budget(sides: _Sides) -> int | None:
     if sides.log.memory_fraction is None and not sides.log.tells_settings:
         return None
     total = logged_gpu(measured, sides.deployment).memory_bytes
-    return int(total * resolve(started_as(measured, sides.deployment)).memory_fraction)
+    usual = resolve(replace(sides.deployment, memory_fraction=None)).memory_fraction
+    return int(total * (measured.memory_fraction or usual))
 
 
 def _budget_why(sides: _Sides) -> Iterator[Message]:

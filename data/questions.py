@@ -154,6 +154,7 @@ def _measured(log: StartupLog, content: bytes) -> MeasuredMemory:
 def ingest(path: Path) -> dict[str, Any]:
     """The ids under which a result file, a log or a probe line is stored."""
     from data import formats
+    from data.case_measured import parse_measured
     from data.store import Store, content_id, default_path
 
     content = _content(path)
@@ -164,6 +165,7 @@ def ingest(path: Path) -> dict[str, Any]:
             added = store.add_probe(probe, measured_at=str(probe.get("started_at", "")))
         elif result.startup is not None:
             answer = _log_answer(result, content)
+            parse_measured(answer["measured_memory"])  # what no case could carry is refused here, once
             added = store.add_startup_log(answer["startup_log"], answer["measured_memory"], name=path.name)
         else:
             added = store.add_file(result, file_id=content_id(content), size_bytes=len(content))

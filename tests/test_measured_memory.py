@@ -363,3 +363,22 @@ def test_recorded_starts_come_back_exactly_once_their_log_is_known(cases_dir: Pa
         assert report.activation_bytes == pytest.approx(truth["activation_memory_gib"] * GIB, abs=2)
         compared = compare_log(log, found, here)
         assert sum(part.effect_bytes for part in compared.parts) == compared.pool.difference_bytes
+
+
+def test_a_log_with_absurd_figures_is_compared_but_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
+    text = FULL.replace("'max_model_len': 8192", "'max_num_seqs': 999999999, 'tensor_parallel_size': 3")
+    text = text.replace("57.90", "99999999999.0")
+    log = read_startup_log(text)
+    compared = compare_log(log, start(text), deployment())
+    assert sum(part.effect_bytes for part in compared.parts) == compared.pool.difference_bytes
+    path = tmp_path / "a.log"
+    path.write_text(text, encoding="utf-8")
+    assert "error" in json.loads(CliRunner().invoke(cli.main, ["ingest", str(path)]).output)
+
+
+def test_ranks_of_dp_add_up_in_the_replica() -> None:
+    log = start(dp=2)
+    report = measured(log, dp=2)
+    assert report.kv_tokens == 2 * 474_320
+    assert report.kv_pool_bytes == round(57.9 * GIB)

@@ -71,7 +71,8 @@ def measured_starts() -> tuple[MeasuredMemory, ...]:
 
 
 def store_log(read: Mapping[str, Any], measured: Mapping[str, Any], name: str) -> AddOutcome:
-    """Store what a start-up log said."""
+    """Store what a start-up log said; figures that no scenario could carry are refused."""
+    parse_measured(measured)
     outcome = store().add_startup_log(read, measured, name=name)
     _forget_logs()
     return outcome

@@ -205,8 +205,9 @@ def _value(field: str, written: str | None, factor: float) -> Any:
     number = float(written.replace(",", ""))
     if field.endswith("_bytes"):
         return number * factor
-    is_count = field not in ("memory_fraction", "max_concurrency")
-    return None if is_count and number < 0 else number
+    if field == "memory_fraction":
+        return number if 0 < number <= 1 else None
+    return number if number > 0 else None
 
 
 def _rank(before: str) -> str:
