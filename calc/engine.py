@@ -226,7 +226,7 @@ def _default_prefix_caching(deployment: Deployment) -> bool:
 def _block_tokens(deployment: Deployment, kv_dtype: str) -> int:
     """As asked or as the engine's default; vLLM raises either beside recurrent layers."""
     engine = deployment.engine
-    if engine.id != "vllm":
+    if engine.id != "vllm" and not any(group.caches for group in deployment.model.groups):
         return deployment.block_size_tokens or engine.block_size_tokens
     usual = kernel_block_tokens(deployment.model, deployment.gpu, kv_dtype, engine.block_size_tokens)
     block = deployment.block_size_tokens or usual
