@@ -28,6 +28,8 @@ UNGATED_EXCESS_SHARE = 0.1
 """A gated MLP counted for a plain one overshoots a layer by a third; biases and routers move it by under 1 %."""
 SHARED_EXCESS_SHARE = 0.01
 """A value projection counted where keys serve as values overshoots a layer by a few percent (2 % in Gemma 4)."""
+ALIKE_SHARE = 0.01
+"""Biases and routers move a layer's weights by less."""
 FLOP_PER_WEIGHT = 2
 """A multiply and an add."""
 
@@ -200,13 +202,32 @@ def _whole_layer(model: ModelSpec) -> LayerShape:
         latent=latent,
         notes=_differences(model, group, dtype),
     )
+    return _with_shortfall(model, _fitted(model, gated, is_latent=latent is not None))
+
+
+def _fitted(model: ModelSpec, gated: LayerShape, *, is_latent: bool) -> LayerShape:
+    """Without a gate, or with one projection for keys and values, where the model's own count says so."""
     known = max((layer.active for layer in model.layer_weights), default=None)
     if known is not None and gated.weights > (1 + UNGATED_EXCESS_SHARE) * known:
         return replace(gated, mlp_matrices=PLAIN_MATRICES)
-    alike = latent is None and gated.head_dim == gated.v_head_dim
+    alike = not is_latent and gated.head_dim == gated.v_head_dim
     if known is not None and alike and gated.weights > (1 + SHARED_EXCESS_SHARE) * known:
         return replace(gated, kv_projections=ONE_PROJECTION)
     return gated
+
+
+def _with_shortfall(model: ModelSpec, shape: LayerShape) -> LayerShape:
+    """Says how far the layer's weights are from the nearest of the model's own, where parts of those are left out."""
+    off = min((abs(shape.weights / layer.active - 1) for layer in model.layer_weights if layer.active), default=0.0)
+    if off <= ALIKE_SHARE:
+        return shape
+    note = msg(
+        "The layer measured differs by {share:pct} in weights from the nearest of {model}: what is neither attention "
+        "nor MLP, say a recurrent state or a gate, is left out.",
+        share=off,
+        model=model.name,
+    )
+    return replace(shape, notes=(*shape.notes, note))
 
 
 def _typical_group(model: ModelSpec) -> LayerGroup:
@@ -215,6 +236,10 @@ def _typical_group(model: ModelSpec) -> LayerGroup:
 
 
 def _latent_of(model: ModelSpec) -> LatentAttention:
+    if any(group.caches for group in model.groups):
+        raise InputError(
+            msg("The compressed attention of {model} is not built in here: measure another model.", model=model.name)
+        )
     if model.latent is None:
         raise InputError(
             msg("The latent-attention sizes of {model} are not known: load its config.json again.", model=model.name)
