@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from calc.cache_specs import CacheRules, hybrid_block_tokens
+from calc.compressed import BLOCK_TOKENS
 from calc.dtypes import KV_BYTES, is_auto, kv_code
 from calc.fraction import default_fraction
 from calc.hardware import Gpu
@@ -226,7 +227,9 @@ def _default_prefix_caching(deployment: Deployment) -> bool:
 def _block_tokens(deployment: Deployment, kv_dtype: str) -> int:
     """As asked or as the engine's default; vLLM raises either beside recurrent layers."""
     engine = deployment.engine
-    if engine.id != "vllm" and not any(group.caches for group in deployment.model.groups):
+    if any(group.caches for group in deployment.model.groups):
+        return BLOCK_TOKENS
+    if engine.id != "vllm":
         return deployment.block_size_tokens or engine.block_size_tokens
     usual = kernel_block_tokens(deployment.model, deployment.gpu, kv_dtype, engine.block_size_tokens)
     block = deployment.block_size_tokens or usual

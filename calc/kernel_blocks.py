@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from calc.compressed import BLOCK_TOKENS
 from calc.hardware import Gpu
 from calc.model import LayerKind, ModelSpec
 
@@ -22,8 +21,6 @@ NOT_HOPPER = (*BLACKWELL, "a100", "a800", "a10", "a30", "a40", "l4", "l20", "rtx
 
 def kernel_block_tokens(model: ModelSpec, gpu: Gpu, kv_dtype: str, usual_tokens: int) -> int:
     """The engine's usual block, or the larger one a kernel needs."""
-    if any(group.caches for group in model.groups):
-        return BLOCK_TOKENS
     kinds = {group.kind for group in model.groups if group.sparse_index_bytes_per_token}
     if LayerKind.FULL in kinds:
         return max(SPARSE_BLOCK_TOKENS, usual_tokens)
