@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calc.errors import InputError
+from calc.idle import check_idle_share
 from calc.messages import Message, msg
 
 IntArray: TypeAlias = NDArray[np.int64]
@@ -26,8 +27,6 @@ Z95 = 1.6448536269514722
 """95 % quantile of the standard normal distribution."""
 MAX_TOKENS = 20_000_000
 """Longest prompt or output accepted; far beyond any context window on sale."""
-MAX_IDLE_SHARE = 0.99
-"""Of sessions: a hundred open ones for each that is being answered."""
 MAX_CONCURRENCY = 100_000
 """Most concurrent requests accepted; ten times the largest published closed-loop run."""
 MAX_RATE_PER_S = 100_000.0
@@ -274,7 +273,9 @@ class Workload:
     """What such a session holds; None = a finished request, prompt and output."""
 
     def __post_init__(self) -> None:
-        self._check_idle()
+        check_idle_share(self.idle_share)
+        if self.idle_context_tokens is not None:
+            _positive_tokens(self.idle_context_tokens, msg("idle context"))
         if not 0.0 <= self.prefix_hit_share <= 1.0:
             raise InputError(
                 msg(
@@ -286,19 +287,6 @@ class Workload:
             raise InputError(
                 msg("number of requests must be between 1 and 10,000,000, got {value}.", value=self.num_requests)
             )
-
-    def _check_idle(self) -> None:
-        if not 0.0 <= self.idle_share <= MAX_IDLE_SHARE:
-            raise InputError(
-                msg(
-                    "idle share must be between 0 and {limit:g}, got {value}: 0.6 means six sessions in ten wait for "
-                    "their user.",
-                    limit=MAX_IDLE_SHARE,
-                    value=self.idle_share,
-                )
-            )
-        if self.idle_context_tokens is not None:
-            _positive_tokens(self.idle_context_tokens, msg("idle context"))
 
     @property
     def idle_per_active(self) -> float:

@@ -50,3 +50,26 @@ def test_a_page_answers_a_moved_slider_at_once(benchmark: Any, app: AppTest, pag
     assert (benchmark.stats.stats.median <= MAX_MEDIAN_S, p95_s <= MAX_P95_S) == (True, True), (
         f"{page}: median {benchmark.stats.stats.median * 1e3:.0f} ms, P95 {p95_s * 1e3:.0f} ms"
     )
+
+
+MEMORY_QUESTIONS = [
+    *(("capacity", "capacity_question", question) for question in ("prefix", "idle", "turns", "second")),
+    *(("corrections", "correction", question) for question in ("waste", "blocks", "eviction", "formats")),
+]
+
+
+@pytest.mark.parametrize(("view", "key", "question"), MEMORY_QUESTIONS, ids=[row[-1] for row in MEMORY_QUESTIONS])
+def test_a_question_about_capacity_is_answered_at_once(
+    benchmark: Any, app: AppTest, view: str, key: str, question: str
+) -> None:
+    app.switch_page("../pages/memory.py").run()
+    app.segmented_control(key="memory_view").set_value(view).run()
+    app.segmented_control(key=key).set_value(question).run()
+    unasked = iter(range(26, 26 + ROUNDS + BEFORE))
+
+    def move() -> None:
+        app.slider(key="hit").set_value(next(unasked))
+
+    benchmark.pedantic(app.run, setup=move, rounds=ROUNDS, warmup_rounds=BEFORE)
+    assert not app.exception
+    assert benchmark.stats.stats.median <= MAX_MEDIAN_S
