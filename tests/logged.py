@@ -40,6 +40,8 @@ class Row:
     remark: str = ""
     inside: bool | None = None
     """Whether a logged pool lies in our 80 % band."""
+    gave: bool = False
+    """The log gave one of the constants, so that it is no test of them."""
 
     @property
     def error(self) -> float | None:
@@ -80,6 +82,7 @@ def _rows(line: Case, reading: Case, configs: Mapping[str, Any]) -> Iterator[Row
                 logged=logged,
                 remark=reading.get("remark", ""),
                 inside=_in_band(case, logged) if what == "pool" else None,
+                gave=reading.get("gave", False),
             )
 
 

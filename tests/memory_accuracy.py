@@ -187,11 +187,13 @@ def _logs_words(rows: Sequence[Row]) -> str:
     pools = [row for row in rows if row.what == POOL and row.error is not None]
     refused = [row for row in rows if row.what == "refused" and row.estimated is not None]
     right = sum(row.estimated == row.logged for row in refused)
+    tests = [row for row in pools if not row.gave]
     near = sum(abs(error) <= EQUAL_SHARE for error in rates)
     return f"""{len(logs)} logs, {len(logs) - len(silent)} of them with something to compare; how each is read is in
 `tests/golden/logged_readings.json`. Bytes per token are within 0.5 % in {near} of {len(rates)} logs; {right} of
 {len(refused)} starts that the engine refused are refused here. Of {len(pools)} logged pools
-{sum(row.inside is True for row in pools)} lie in our 80 % band; only two of these starts gave a constant."""
+{sum(row.inside is True for row in pools)} lie in our 80 % band; of the {len(tests)} whose log gave no constant,
+{sum(row.inside is True for row in tests)}."""
 
 
 def _logs(rows: Sequence[Row]) -> Iterator[str]:
