@@ -186,15 +186,16 @@ def resolve(deployment: Deployment) -> Settings:
     chunked = _given(deployment.chunked_prefill, engine.chunked_prefill or is_long)
     batched, seqs = _batch(deployment, length, chunked)
     steps = deployment.pp + 1 if engine.async_scheduling else deployment.pp
+    caching = _given(deployment.prefix_caching, _default_prefix_caching(deployment))
     return Settings(
         memory_fraction=deployment.memory_fraction or default_fraction(deployment, batched),
         max_model_len_tokens=length,
         max_num_batched_tokens=batched,
         max_num_seqs=seqs,
-        block_size_tokens=_block_tokens(deployment, kv_dtype),
+        block_size_tokens=_block_tokens(deployment, kv_dtype, None if caching else length),
         kv_dtype=kv_dtype,
         kv_bytes_per_element=KV_BYTES[kv_dtype],
-        prefix_caching=_given(deployment.prefix_caching, _default_prefix_caching(deployment)),
+        prefix_caching=caching,
         chunked_prefill=chunked,
         async_scheduling=engine.async_scheduling,
         hybrid_kv=_given(deployment.hybrid_kv, engine.hybrid_kv),
@@ -224,13 +225,16 @@ def _default_prefix_caching(deployment: Deployment) -> bool:
     return engine.state_prefix_caching and any(group.kind in ATTENTION for group in groups)
 
 
-def _block_tokens(deployment: Deployment, kv_dtype: str) -> int:
-    """As asked or as the engine's default; vLLM raises either beside recurrent layers."""
+def _block_tokens(deployment: Deployment, kv_dtype: str, whole_tokens: int | None) -> int:
+    """As asked or as the engine's default; vLLM raises either beside recurrent layers, and gives a sequence of a model
+    without attention one block of ``whole_tokens`` unless prefixes are shared."""
     engine = deployment.engine
     if any(group.caches for group in deployment.model.groups):
         return BLOCK_TOKENS
     if engine.id != "vllm":
         return deployment.block_size_tokens or engine.block_size_tokens
+    if whole_tokens is not None and not any(group.head_dim for group in deployment.model.groups):
+        return whole_tokens
     usual = kernel_block_tokens(deployment.model, deployment.gpu, kv_dtype, engine.block_size_tokens)
     block = deployment.block_size_tokens or usual
     rules = CacheRules(kv_dtype=kv_dtype, tp=deployment.tp, block_tokens=block, spec_tokens=deployment.spec_tokens)

@@ -65,6 +65,8 @@ class Family:
     """What a recurrent layer keeps; ``None`` = no such layers."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Fields the family names in its own way → the usual name; ``a.b`` = field b of the object a."""
+    state_dtype_field: str = ""
+    """Where the config names the dtype of the state's matrix, in families whose engines ask there."""
     float32_state: bool = False
     """The matrix of the state is FP32 where the config is silent."""
     output_gate: bool = False

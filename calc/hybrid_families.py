@@ -16,6 +16,7 @@ HYBRIDS: tuple[Family, ...] = (
         "Qwen3.5",
         "Qwen3_5ForCausalLM Qwen3_5ForConditionalGeneration",
         "qwen3_5 qwen3_5_text",
+        state_dtype_field="mamba_ssm_dtype",
         **_QWEN,
     ),
     family_row(
@@ -23,6 +24,7 @@ HYBRIDS: tuple[Family, ...] = (
         "Qwen3_5MoeForCausalLM Qwen3_5MoeForConditionalGeneration",
         "qwen3_5_moe qwen3_5_moe_text",
         experts="qwen2",
+        state_dtype_field="mamba_ssm_dtype",
         **_QWEN,
     ),
     family_row(
@@ -45,6 +47,7 @@ HYBRIDS: tuple[Family, ...] = (
         router_bias=True,
         hybrid="nemotron",
         state=StateKind.MAMBA2,
+        state_dtype_field="mamba_ssm_cache_dtype",
         float32_state=True,
     ),
     family_row("Llama-Nemotron", "DeciLMForCausalLM", "nemotron-nas deci", hybrid="blocks"),

@@ -92,7 +92,7 @@ def read_layers(
     """Layer groups and, for each layer in order, the index of its group; ``plain`` is the model's dtype."""
     kinds = _with_shared(fields, _plain_layers(fields, family, heads))
     if family.hybrid:
-        state = read_state(fields, family.state, plain, float32=family.float32_state) if family.state else None
+        state = _state(fields, family, plain)
         plan = plan_layers(fields, family.hybrid, heads.layers)
         kinds = [_mixed(kind, state, *part) for kind, part in zip(kinds, plan, strict=True)]
     groups: list[LayerGroup] = []
@@ -102,6 +102,13 @@ def read_layers(
             groups.append(kind)
         order.append(groups.index(kind))
     return tuple(replace(group, layers=order.count(index)) for index, group in enumerate(groups)), tuple(order)
+
+
+def _state(fields: Fields, family: Family, plain: str) -> RecurrentState | None:
+    if family.state is None:
+        return None
+    dtype_field, float32 = family.state_dtype_field, family.float32_state
+    return read_state(fields, family.state, plain, dtype_field=dtype_field, float32=float32)
 
 
 def _plain_layers(fields: Fields, family: Family, heads: Heads) -> list[LayerGroup]:

@@ -223,16 +223,23 @@ class ModelSpec:
         """
         if count == 0:
             return self
-        attending = [index for index in self.layer_order if self.groups[index].kind in ATTENTION]
-        last = attending[-1] if attending else self.layer_order[-1]
-        groups = list(self.groups)
-        groups[last] = replace(groups[last], layers=groups[last].layers + count)
+        groups, last = self._with_draft_group()
         return replace(
             self,
-            groups=tuple(groups),
+            groups=tuple(replace(g, layers=g.layers + count) if i == last else g for i, g in enumerate(groups)),
             layer_order=self.layer_order + (last,) * count,
             layer_weights=self.layer_weights + (self.draft_layer or self.layer_weights[-1],) * count,
         )
+
+    def _with_draft_group(self) -> tuple[tuple[LayerGroup, ...], int]:
+        """Groups and the one a draft layer belongs to; of several caches (DeepSeek-V4) it keeps the window alone."""
+        attending = [index for index in self.layer_order if self.groups[index].kind in ATTENTION]
+        last = attending[-1] if attending else self.layer_order[-1]
+        drafted = replace(self.groups[last], caches=self.groups[last].caches[:1])
+        same = [i for i, group in enumerate(self.groups) if replace(group, layers=drafted.layers) == drafted]
+        if same:
+            return self.groups, same[0]
+        return (*self.groups, replace(drafted, layers=0)), len(self.groups)
 
     @classmethod
     def from_config(

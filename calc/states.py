@@ -22,14 +22,15 @@ FLOAT32_STATES = (StateKind.KDA,)
 """Kinds whose matrix engines keep in FP32 unless told otherwise (vLLM ``kda_state_dtype``)."""
 
 
-def read_state(fields: Fields, kind: StateKind, plain: str, *, float32: bool = False) -> RecurrentState:
-    """State of one layer; ``plain`` is the model's dtype, ``float32`` the family's habit for the matrix."""
-    matrix = _matrix_code(fields, kind, plain, float32)
+def read_state(
+    fields: Fields, kind: StateKind, plain: str, *, dtype_field: str = "", float32: bool = False
+) -> RecurrentState:
+    """State of one layer; ``plain`` is the model's dtype; the matrix's is under ``dtype_field``, else FP32 or plain."""
+    matrix = _matrix_code(fields.text(dtype_field), kind, plain, float32)
     return _READERS[kind](fields, PLAIN_BYTES[plain], PLAIN_BYTES[matrix])
 
 
-def _matrix_code(fields: Fields, kind: StateKind, plain: str, float32: bool) -> str:
-    text = fields.text("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
+def _matrix_code(text: str, kind: StateKind, plain: str, float32: bool) -> str:
     if text and text != "auto":
         code = weight_code(text)
         if code not in PLAIN_BYTES:

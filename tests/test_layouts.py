@@ -185,6 +185,23 @@ def test_a_draft_layer_is_an_attention_layer_with_a_cache() -> None:
     assert state_bytes(drafted, 2, 3) - state_bytes(spec, 2) == 48 * 5120 * 3 * 2
 
 
+def test_a_draft_layer_of_compressed_caches_keeps_a_window_alone() -> None:
+    spec = model("deepseek-v4-flash")
+    drafted = spec.with_draft_layers(1)
+    added = drafted.groups[drafted.layer_order[-1]]
+    assert [cache.window_tokens for cache in added.caches] == [128]
+    assert kv_bytes_per_token(drafted, "fp8", 8) == kv_bytes_per_token(spec, "fp8", 8)
+    assert sum(group.layers for group in drafted.groups) == 44
+
+
+def test_the_dtype_of_a_state_is_read_where_the_engine_reads_it() -> None:
+    """Qwen3.5 names it ``mamba_ssm_dtype``; Granite's engine code asks nowhere and keeps the model's BF16."""
+    granite = {**BY_ID["granite-4-h-small"]["config"], "mamba_ssm_cache_dtype": "float32", "mamba_ssm_dtype": "float32"}
+    assert state_bytes(ModelSpec.from_config(granite), 1) == BY_ID["granite-4-h-small"]["state_bytes"]
+    qwen = {**BY_ID["qwen3.6-35b-a3b"]["config"], "mamba_ssm_dtype": "bfloat16"}
+    assert state_bytes(ModelSpec.from_config(qwen), 1) == 30 * (8192 * 3 * 2 + 32 * 128 * 128 * 2)
+
+
 def test_mla_beside_a_window_it_cannot_share_pages_with_keeps_every_token() -> None:
     latent = CacheSpec(kind=LayerKind.MLA, block_tokens=16, page_bytes=16 * 1152)
     local = CacheSpec(kind=LayerKind.SLIDING, block_tokens=16, page_bytes=16 * 4096, window_tokens=128)
