@@ -346,6 +346,8 @@ def case(name: str) -> dict[str, Any]:
 
 def test_the_text_part_of_a_catalogue_model_gets_the_encoder_behind_its_name() -> None:
     named = read_deployment(case("google/gemma-3-4b-it"))[0].model
+    short = read_deployment(case("Gemma-3-4b-it"))[0].model
+    assert short.encoder_parameters == named.encoder_parameters
     assert weights_bytes_per_gpu(named, 1) / GIB == pytest.approx(8.58, rel=0.003)
     assert "420 million" in str(named.weight_notes[0])
 

@@ -8,18 +8,18 @@ from typing import Any
 
 from calc.messages import msg
 from calc.model import ModelSpec
-from data.catalogue.tables import models
+from data.catalogue.tables import ModelEntry, models
 
 _SHAPE = ("layers", "hidden_size", "heads", "kv_heads", "head_dim", "intermediate_size")
 """What must agree before a config counts as a catalogue model's language part."""
 
 
 def completed(spec: ModelSpec, config: Mapping[str, Any]) -> ModelSpec:
-    """``spec`` with encoder and rotary scaling of the catalogue model of exactly this name, where it is its text part.
+    """``spec`` with encoder and rotary scaling of the catalogue model of this name, where it is its text part.
 
     Engines load the checkpoint behind the name, encoder included; without such a model ``spec`` comes back as it is.
     """
-    entry = models().get(spec.name)
+    entry = _named(spec.name)
     if entry is None or spec.multimodal or spec.encoder_parameters:
         return spec
     whole = entry.spec()
@@ -41,3 +41,9 @@ def completed(spec: ModelSpec, config: Mapping[str, Any]) -> ModelSpec:
         weight_doubt_bytes=0,
         weight_notes=(note,),
     )
+
+
+def _named(name: str) -> ModelEntry | None:
+    """By Hub id or the part after its slash; case does not matter."""
+    wanted = name.strip().lower()
+    return next((entry for entry in models().values() if wanted in (entry.id.lower(), entry.name.lower())), None)
