@@ -145,8 +145,8 @@ def share_prefix(room: Room, *, prefix_tokens: int, share: float, length_tokens:
     it. The last token of a prompt is always computed anew, so the prefix ends before it.
     """
     length = max(length_tokens, 1)
-    step = math.lcm(*(group.block_size_tokens for group in room.plan.groups if group.kind in CACHING))
-    kept = min(prefix_tokens, length - 1) // step * step
+    steps = [group.block_size_tokens for group in room.plan.groups if group.kind in CACHING]
+    kept = min(prefix_tokens, length - 1) // math.lcm(*steps) * math.lcm(*steps) if steps else 0
     need = room.blocks(length)
     shared = min(sum(_shared_blocks(group, kept, length) for group in room.plan.groups), need - 1)
     without = room.sequences(length)

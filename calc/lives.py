@@ -16,6 +16,8 @@ LATTICE = np.sqrt(np.array([2.0, 3.0, 7.0]))
 is met at every fill, to 1 % of half a block on average and 3 % at worst in trials."""
 REACH = 5.0
 """Standard deviations of a lognormal's logarithm that are looked at: one length in two million lies beyond."""
+NO_ATTENTION = "none"
+"""``ModelSpec.attention`` of a model whose sequences keep a state and no tokens: there is nothing to reserve."""
 MIN_LENGTH_TOKENS = 2
 """One prompt token and one output token."""
 

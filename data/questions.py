@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from calc.deployment import Deployment
 from calc.errors import InputError, PlimsollError, UnreadableFile
+from calc.lives import NO_ATTENTION
 from calc.messages import Message, msg
 from data.answers import bench_answer, decision_answer, latency_answer, memory_answer, waste_answer
 from data.case import read_case, read_deployment
@@ -52,7 +53,10 @@ def estimate(case: Any) -> dict[str, Any]:
 
     scenario, notes = read_case(case)
     report = estimate_memory(scenario.deployment, scenario.workload)
-    return memory_answer(report, notes) | {"waste": waste_answer(waste_shares(report, scenario.workload))}
+    answer = memory_answer(report, notes)
+    if scenario.deployment.model.attention == NO_ATTENTION:
+        return answer
+    return answer | {"waste": waste_answer(waste_shares(report, scenario.workload))}
 
 
 def predict(case: Any) -> dict[str, Any]:

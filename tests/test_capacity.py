@@ -15,6 +15,7 @@ from calc.deployment import Deployment
 from calc.errors import ImpossibleDeployment, InputError
 from calc.eviction import REPORTED_SMALLER, Budgets, Policy, evict
 from calc.kv_formats import CLAIMED_NVFP4_OF_FP8, FORMATS, alignment_of, formats_of
+from calc.lives import NO_ATTENTION
 from calc.memory import estimate_memory, sequences_at
 from calc.model import ModelSpec
 from calc.neighbours import place_together
@@ -391,3 +392,18 @@ def test_states_are_neither_shared_nor_evicted() -> None:
     states = hybrid().blocks(1) - 1
     kept = evict(hybrid(), 30_000, Budgets(window_tokens=1, kept_share=0.5, full_layers_share=0.0))[0]
     assert kept.kv_bytes == hybrid().bytes_of(states + 1)
+
+
+def test_a_model_without_attention_shares_and_reserves_nothing() -> None:
+    mamba = {
+        "architectures": ["MambaForCausalLM"], "model_type": "mamba", "num_hidden_layers": 48, "hidden_size": 2048,
+        "state_size": 16, "conv_kernel": 4, "intermediate_size": 4096, "vocab_size": 50280, "torch_dtype": "bfloat16",
+        "time_step_rank": 128,
+    }  # fmt: skip
+    own = replace(made(), model=ModelSpec.from_config(mamba, "Mamba"))
+    alone = Room.of(own, estimate_memory(own))
+    got = share_prefix(alone, prefix_tokens=3000, share=1.0, length_tokens=8000)
+    assert (got.kept_tokens, got.sequences) == (0, got.without)
+    assert len({row.sequences for row in formats_of(own, alone.report, 8000)}) == 1
+    assert alone.sequences(100) == alone.sequences(30_000)
+    assert own.model.attention == NO_ATTENTION

@@ -13,6 +13,7 @@ from calc.block_size import block_size_row
 from calc.capacity import Mark, Room, marks
 from calc.eviction import Budgets, evict
 from calc.kv_formats import alignment_of, formats_of
+from calc.lives import NO_ATTENTION
 from calc.memory import MemoryReport
 from calc.waste import BLOCK_SIZES_TOKENS, WasteReport, waste_of
 from calc.workload import MAX_TOKENS
@@ -93,6 +94,9 @@ def _how(lines: Sequence[str], source: str) -> None:
 
 def _waste(found: Found) -> None:
     """Reserving the maximum, powers of two, and blocks of each size."""
+    if found.asked.scenario.deployment.model.attention == NO_ATTENTION:
+        st.info(t("This model keeps a state per sequence and no tokens: nothing is reserved ahead."))
+        return
     waste = _waste_of(found.asked, found.memory)
     _say(about_corrections.waste_sentence(waste))
     figure = charts.waste_bars(about_corrections.pictured(waste), parts.tones())
