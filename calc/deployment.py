@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from calc.engine import Engine
 from calc.errors import ImpossibleDeployment
 from calc.hardware import Gpu
+from calc.kv import shares_across_stages
 from calc.measured import MeasuredMemory
 from calc.messages import msg
 from calc.model import LayerGroup, ModelSpec
@@ -95,6 +96,14 @@ class Deployment:
                     "PP {pp} is more than the {layers} layers of {model}: use fewer stages.",
                     pp=self.pp,
                     layers=self.model.layers,
+                    model=self.model.name,
+                )
+            )
+        if self.pp > 1 and shares_across_stages(self.model, self.pp):
+            raise ImpossibleDeployment(
+                msg(
+                    "PP {pp} puts layers of {model} apart from the layers whose cache they read: use fewer stages.",
+                    pp=self.pp,
                     model=self.model.name,
                 )
             )

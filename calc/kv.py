@@ -21,6 +21,7 @@ __all__ = [
     "layers_per_stage",
     "plan_blocks",
     "request_bytes",
+    "shares_across_stages",
     "stage_spans",
 ]
 
@@ -48,6 +49,16 @@ def stage_spans(model: ModelSpec, pp: int) -> list[range]:
     counts[-1] += len(model.layer_order) - model.layers
     ends = list(itertools.accumulate(counts))
     return [range(end - count, end) for count, end in zip(counts, ends, strict=True)]
+
+
+def shares_across_stages(model: ModelSpec, pp: int) -> bool:
+    """Whether a layer would read the cache of a layer on another pipeline stage, which engines cannot do."""
+    for span in stage_spans(model, pp):
+        groups = [model.groups[model.layer_order[layer]] for layer in span]
+        owned = {group.window_tokens for group in groups if group.kind is not LayerKind.SHARED}
+        if any(group.kind is LayerKind.SHARED and group.window_tokens not in owned for group in groups):
+            return True
+    return False
 
 
 def kv_bytes_per_token(model: ModelSpec, kv_dtype: str, tp: int, pp: int = 1) -> int:

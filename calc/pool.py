@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from calc.cache_specs import CacheRules
 from calc.deployment import Deployment
 from calc.engine import Settings, TokensMeaning
+from calc.errors import ImpossibleDeployment
 from calc.kv import NULL_BLOCKS, BlockPlan, plan_blocks
+from calc.messages import msg
 from calc.state_pool import plan_beside_states
 
 VLLM = "vllm"
@@ -38,6 +40,13 @@ def plan_for(deployment: Deployment, settings: Settings) -> BlockPlan:
     )
     if deployment.engine.id != VLLM and any(group.state is not None for group in deployment.model.groups):
         return plan_beside_states(deployment.model, rules, deployment.pp, deployment.engine.id)
+    if deployment.hybrid_kv is False and any(group.state or group.caches for group in deployment.model.groups):
+        raise ImpossibleDeployment(
+            msg(
+                "{model} keeps caches that vLLM cannot treat as full attention: leave its hybrid cache manager on.",
+                model=deployment.model.name,
+            )
+        )
     return plan_blocks(deployment.model, rules, deployment.pp, window_aware=settings.hybrid_kv)
 
 

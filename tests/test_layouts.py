@@ -248,6 +248,18 @@ def test_what_tp_cannot_divide_is_refused() -> None:
         replace(deployment("nemotron-3-nano"), model=with_other_heads, tp=3)
 
 
+def test_layers_stay_with_the_cache_they_read() -> None:
+    """Gemma 3n's last 15 layers read layers 18 and 19: two stages keep them together, three do not."""
+    assert deployment("gemma-3n-e4b", pp=2).pp == 2
+    with pytest.raises(ImpossibleDeployment, match="apart from the layers"):
+        deployment("gemma-3n-e4b", pp=3)
+
+
+def test_a_hybrid_needs_the_hybrid_cache_manager() -> None:
+    with pytest.raises(ImpossibleDeployment, match="hybrid cache manager on"):
+        estimate_memory(deployment("qwen3.6-35b-a3b", hybrid_kv=False))
+
+
 def test_kv_heads_are_divided_or_copied_whole() -> None:
     """Phi-4 has 40 heads and 10 KV heads: vLLM's ``llama.py`` asserts one divides the other."""
     with pytest.raises(ImpossibleDeployment, match=r"10 KV heads of .* from 1, 2, 5, 10, 20, 40"):
@@ -279,7 +291,7 @@ CASE = {
     "max_model_len": 131072,
     "kv_pool_bytes_per_gpu": 20 * GIB,
     "speculative_config": {"method": "mtp", "num_speculative_tokens": 3},
-    "disable_hybrid_kv_cache_manager": True,
+    "disable_hybrid_kv_cache_manager": False,
     "limit_mm_per_prompt": {"image": 0},
     "extra_engine_args": {"seed": 7},
     "workload": {
