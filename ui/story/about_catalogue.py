@@ -234,7 +234,8 @@ def read_of(spec: ModelSpec) -> list[str]:
         weights = t("Weights {size:gib}, declared.", size=spec.weights_bytes_declared)
     return [
         t("Architecture {name}.", name=spec.architecture),
-        t("{number:count} layers: {kinds}.", number=spec.layers, kinds=", ".join(_group(one) for one in spec.groups)),
+        t("{number:count} layers: {kinds}.", number=spec.layers,
+          kinds=t(", ").join(_group(one) for one in spec.groups)),
         t("KV cache {size} per token in {dtype}, on one GPU.", dtype=spec.kv_dtype,
           size=_kib(kv_bytes_per_token(spec, spec.kv_dtype, 1))),
         t("{total} parameters, {active} per token.", total=_billions(spec.parameters),

@@ -102,7 +102,7 @@ def waste_formulas(found: WasteReport) -> list[str]:
         ),
         t(
             "published: 60 to 80 % wasted by reserving ahead, below 4 % with blocks of 16 tokens (OPT-13B, maximum "
-            "2,048, chat lengths); requests below some 180 tokens waste more than 4 % even so"
+            "2,048, chat lengths); requests below some 180 tokens still waste more than 4 %"
         ),
     ]
 
@@ -278,7 +278,7 @@ def formats_words(rows: Sequence[FormatRow]) -> list[str]:
     ratio = by_code["nvfp4"].bytes_per_token / by_code["fp8"].bytes_per_token
     lines = [
         t(
-            "NVFP4 is announced at 50 % of FP8; with a scale for every 16 values it takes 0.5625 bytes per value: "
+            "NVFP4 is announced at half of FP8; with a scale for every 16 values it takes 0.5625 bytes per value: "
             "{ratio:pct} of FP8 here.",
             ratio=ratio,
         ),
@@ -295,7 +295,9 @@ def formats_words(rows: Sequence[FormatRow]) -> list[str]:
             )
         )
     if by_code["nvfp4"].native is False:
-        lines.append(t("NVFP4 caches need FP4 units (Blackwell): this GPU has none, so engines refuse or emulate it."))
+        lines.append(
+            t("NVFP4 caches need FP4 units (Blackwell): this GPU has none, so engines refuse or emulate them.")
+        )
     if by_code["fp8"].native is False:
         lines.append(t("This GPU has no FP8 units: FP8 caches are turned back to 16 bits before attention."))
     return lines

@@ -125,7 +125,9 @@ def other_settings(comparison: LogComparison) -> str:
     """Where the log's start is not the scenario."""
     if not comparison.other_settings:
         return t("The log's start is the scenario at the side.")
-    return t("The log was started differently: {what}.", what=", ".join(t(away) for away in comparison.other_settings))
+    return t(
+        "The log was started differently: {what}.", what=t(", ").join(t(away) for away in comparison.other_settings)
+    )
 
 
 def lines(log: StartupLog) -> Rows:
