@@ -92,8 +92,9 @@ def read_layers(
     """Layer groups and, for each layer in order, the index of its group; ``plain`` is the model's dtype."""
     kinds = _with_shared(fields, _plain_layers(fields, family, heads))
     if family.hybrid:
-        state = _state(fields, family, plain)
         plan = plan_layers(fields, family.hybrid, heads.layers)
+        has_states = any(mixer in (Mixer.STATE, Mixer.BOTH) for mixer, _ in plan)
+        state = _state(fields, family, plain) if has_states else None
         kinds = [_mixed(kind, state, *part) for kind, part in zip(kinds, plan, strict=True)]
     groups: list[LayerGroup] = []
     order = []

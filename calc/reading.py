@@ -7,7 +7,7 @@ from typing import Any
 
 from calc.architectures import architecture_name, family_of
 from calc.config import Fields, read_fields
-from calc.dtypes import is_auto
+from calc.dtypes import is_auto, kv_code
 from calc.encoder import read_encoder
 from calc.errors import InputError
 from calc.families import Family
@@ -63,7 +63,7 @@ def read_model(
         embedding_parameters=count.embedding,
         tied_embeddings=count.head == 0,
         storage=storage.weights,
-        kv_dtype="fp8" if family.compressed and is_auto(kv_dtype) else storage.kv,
+        kv_dtype=_compressed_dtype(kv_dtype) if family.compressed else storage.kv,
         moe=count.moe,
         weights_bytes_declared=_declared(weights_bytes_declared),
         attention=_attention_name(family, heads),
@@ -80,6 +80,15 @@ def read_model(
         draft_parameters=count.draft,
         draft_layer=count.draft_layer,
     )
+
+
+def _compressed_dtype(kv_dtype: str | None) -> str:
+    """Compressed caches have one layout: FP8 records with a BF16 rotary part (vLLM ``models/deepseek_v4``)."""
+    if not is_auto(kv_dtype) and kv_code(str(kv_dtype)) != "fp8":
+        raise InputError(
+            msg("compressed caches are kept in FP8, {dtype} was asked for: choose auto or fp8.", dtype=kv_dtype)
+        )
+    return "fp8"
 
 
 def _declared(weights_bytes: int | None) -> int | None:

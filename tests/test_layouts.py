@@ -18,7 +18,7 @@ from calc import latency
 from calc.cache_specs import CacheRules, CacheSpec, hybrid_block_tokens, state_bytes, state_copies
 from calc.deployment import Deployment
 from calc.engine import resolve
-from calc.errors import ImpossibleDeployment, UnknownArchitecture
+from calc.errors import ImpossibleDeployment, InputError, UnknownArchitecture
 from calc.grouping import Owned, group_caches
 from calc.kv import kv_bytes_per_token, plan_blocks, request_bytes
 from calc.kv_formula import kv_formula, kv_formula_parts
@@ -200,6 +200,19 @@ def test_the_dtype_of_a_state_is_read_where_the_engine_reads_it() -> None:
     assert state_bytes(ModelSpec.from_config(granite), 1) == BY_ID["granite-4-h-small"]["state_bytes"]
     qwen = {**BY_ID["qwen3.6-35b-a3b"]["config"], "mamba_ssm_dtype": "bfloat16"}
     assert state_bytes(ModelSpec.from_config(qwen), 1) == 30 * (8192 * 3 * 2 + 32 * 128 * 128 * 2)
+
+
+def test_a_hybrid_family_without_recurrent_layers_is_plain_attention() -> None:
+    """Granite 4 Micro uses the hybrid's class with attention in every layer: its block stays the usual one."""
+    config = {**BY_ID["granite-4-h-small"]["config"], "layer_types": ["attention"] * 40, "mamba_n_heads": None}
+    spec = ModelSpec.from_config(config)
+    assert state_bytes(spec, 1) == 0
+    assert hybrid_block_tokens(spec, CacheRules(kv_dtype="bf16", tp=1, block_tokens=16), 128) == 16
+
+
+def test_a_compressed_cache_in_another_format_is_refused() -> None:
+    with pytest.raises(InputError, match="kept in FP8"):
+        ModelSpec.from_config(BY_ID["deepseek-v4-flash"]["config"], kv_dtype="bf16")
 
 
 def test_mla_beside_a_window_it_cannot_share_pages_with_keeps_every_token() -> None:
