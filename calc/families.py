@@ -98,7 +98,7 @@ FAMILIES: tuple[Family, ...] = (
     family_row("SmolLM3", "SmolLM3ForCausalLM", "smollm3", tied=True, window="qwen"),
     family_row("MiMo", "MiMoForCausalLM", "mimo", qkv_bias=True, window="qwen"),
     family_row("GLM-4", "GlmForCausalLM", "glm", qkv_bias=True),
-    family_row("GLM-4 (0414)", "Glm4ForCausalLM", "glm4", norms_per_layer=4),
+    family_row("GLM-4 (0414)", "Glm4ForCausalLM", "glm4 glm4v_text", norms_per_layer=4),
     family_row("OLMo 2", "Olmo2ForCausalLM", "olmo2", qk_norm="full"),
     family_row("OLMo 3", "Olmo3ForCausalLM", "olmo3", qk_norm="full", window="every-nth-full", full_every=4),
     family_row("Hunyuan", "HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", qk_norm="head"),
@@ -118,7 +118,7 @@ FAMILIES: tuple[Family, ...] = (
     family_row(
         "Qwen2",
         "Qwen2ForCausalLM Qwen2VLForConditionalGeneration Qwen2_5_VLForConditionalGeneration",
-        "qwen2 qwen2_vl qwen2_5_vl qwen2_vl_text qwen2_5_vl_text",
+        "qwen2 qwen2_vl qwen2_5_vl qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text",
         qkv_bias=True,
         window="qwen",
     ),
@@ -133,7 +133,7 @@ FAMILIES: tuple[Family, ...] = (
     family_row(
         "Qwen3-MoE",
         "Qwen3MoeForCausalLM Qwen3VLMoeForConditionalGeneration",
-        "qwen3_moe qwen3_vl_moe qwen3_vl_moe_text",
+        "qwen3_moe qwen3_vl_moe qwen3_vl_moe_text qwen3_omni_moe_text",
         qk_norm="head",
         window="qwen",
         experts="qwen3",
@@ -234,7 +234,9 @@ FAMILIES: tuple[Family, ...] = (
         full_every=4,
         experts="llama4",
     ),
-    family_row("GLM-4.5", "Glm4MoeForCausalLM", "glm4_moe", qkv_bias=True, experts="deepseek", router_bias=True),
+    family_row(
+        "GLM-4.5", "Glm4MoeForCausalLM", "glm4_moe glm4v_moe_text", qkv_bias=True, experts="deepseek", router_bias=True
+    ),
     family_row(
         "MiMo-V2",
         "MiMoV2FlashForCausalLM",

@@ -120,6 +120,10 @@ def _plain_layers(fields: Fields, family: Family, heads: Heads) -> list[LayerGro
 
 def _with_shared(fields: Fields, layers: list[LayerGroup]) -> list[LayerGroup]:
     """The last ``num_kv_shared_layers`` read the cache of the last earlier layer of their type."""
+    if fields.flag("use_cla", default=False):
+        raise UnknownArchitecture(
+            msg("Layers that share keys and values by use_cla are not modelled: size it from the engine's own log.")
+        )
     shared = min(fields.optional("num_kv_shared_layers") or 0, len(layers))
     own = len(layers) - shared
     return layers[:own] + [replace(layer, kind=LayerKind.SHARED) for layer in layers[own:]]

@@ -273,6 +273,31 @@ def test_a_hybrid_needs_the_hybrid_cache_manager() -> None:
         estimate_memory(deployment("qwen3.6-35b-a3b", hybrid_kv=False))
 
 
+TEXT = {
+    "hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+    "intermediate_size": 9728, "vocab_size": 151936, "max_position_embeddings": 40960,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"architectures": ["LlavaForConditionalGeneration"], "text_config": {**TEXT, "model_type": "llama"}},
+        {"architectures": ["InternVLChatModel"], "llm_config": {**TEXT, "model_type": "qwen3"}},
+        {"architectures": ["Glm4vForConditionalGeneration"], "text_config": {**TEXT, "model_type": "glm4v_text"}},
+        {
+            "architectures": ["Qwen2_5OmniModel"],
+            "thinker_config": {"text_config": {**TEXT, "model_type": "qwen2_5_omni_text"}},
+        },
+    ],
+    ids=lambda config: str(config["architectures"][0]),
+)
+def test_the_language_part_of_a_larger_checkpoint_is_found(config: dict[str, Any]) -> None:
+    spec = ModelSpec.from_config(config)
+    assert spec.multimodal
+    assert kv_bytes_per_token(spec, "bf16", 1) == 36 * 2 * 8 * 128 * 2
+
+
 def test_kv_heads_are_divided_or_copied_whole() -> None:
     """Phi-4 has 40 heads and 10 KV heads: vLLM's ``llama.py`` asserts one divides the other."""
     with pytest.raises(ImpossibleDeployment, match=r"10 KV heads of .* from 1, 2, 5, 10, 20, 40"):
