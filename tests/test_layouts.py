@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from dataclasses import replace
@@ -31,7 +32,9 @@ from calc.units import GIB
 from data import catalogue
 from data.case import read_case, read_deployment, write_case
 
-ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "cache_layouts.json").read_text("utf-8"))
+GOLDEN = Path(__file__).parent / "golden"
+ROWS: list[dict[str, Any]] = json.loads((GOLDEN / "cache_layouts.json").read_text("utf-8"))
+PLANS = list(csv.DictReader((GOLDEN / "vllm_block_plans.csv").read_text("utf-8").splitlines()))
 BY_ID = {row["id"]: row for row in ROWS}
 HYBRIDS = [row["id"] for row in ROWS if row["state_bytes"] and row["bytes_per_token"]]
 PLAIN = ("meta-llama/Llama-3.3-70B-Instruct", "Qwen/Qwen3-32B", "deepseek-ai/DeepSeek-V3", "openai/gpt-oss-120b")
@@ -45,11 +48,11 @@ def model(name: str, kv_dtype: str | None = None) -> ModelSpec:
     return ModelSpec.from_config(BY_ID[name]["config"], name, kv_dtype=kv_dtype or BY_ID[name]["kv_dtype"])
 
 
-def deployment(name: str, *, engine: str = "vllm", **settings: Any) -> Deployment:
+def deployment(name: str, *, engine: str = "vllm", engine_version: str | None = None, **settings: Any) -> Deployment:
     return Deployment(
         model=model(name, settings.get("kv_dtype")),
         gpu=catalogue.gpu("h100-sxm"),
-        engine=catalogue.engine(engine)[0],
+        engine=catalogue.engine(engine, engine_version)[0],
         **{"kv_pool_bytes_per_gpu": POOL_BYTES, **settings},
     )
 
@@ -62,6 +65,25 @@ def test_a_published_shape_has_its_rate_its_state_and_its_block(row: dict[str, A
     assert rate == pytest.approx(row["bytes_per_token"], rel=row["tolerance"])
     assert state_bytes(spec, row["tp"]) == row["state_bytes"]
     assert resolve(made).block_size_tokens == row["block_tokens"]
+
+
+@pytest.mark.parametrize("row", PLANS, ids=[f"{r['model']}-tp{r['tp']}pp{r['pp']}" for r in PLANS])
+def test_blocks_and_groups_are_those_of_vllms_own_grouping(row: dict[str, str]) -> None:
+    drafted = int(row["drafted_tokens"])
+    made = deployment(
+        row["model"],
+        engine_version="0.32.0",
+        tp=int(row["tp"]),
+        pp=int(row["pp"]),
+        max_model_len_tokens=int(row["max_model_len"]),
+        max_num_batched_tokens=int(row["max_num_batched_tokens"]),
+        prefix_caching=row["prefix_caching"] == "1",
+        spec_tokens=drafted,
+        kv_pool_bytes_per_gpu=int(row["pool_gib"]) * GIB,
+    )
+    got = estimate_memory(replace(made, model=made.model.with_draft_layers(1 if drafted else 0)))
+    assert (got.num_blocks, got.num_groups) == (int(row["num_blocks"]), int(row["num_groups"]))
+    assert got.max_concurrency == pytest.approx(float(row["max_concurrency"]), rel=float(row["tolerance"]))
 
 
 def test_a_state_is_padded_to_its_block_by_what_the_engine_logs() -> None:
