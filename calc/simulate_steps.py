@@ -113,7 +113,8 @@ def may_start(n: IntArray, r: IntArray, request: int) -> bool:
     if n[CHUNKED]:
         return bool(budget > 0)
     fresh = length - hit_tokens(n, r, request)
-    return bool(fresh <= budget or (fresh > n[MAX_TOKENS] and n[TOKENS] == 0))
+    # A context beyond the budget goes alone, whatever of it is cached: losing cached blocks must never let it in.
+    return bool(fresh <= budget or (length > n[MAX_TOKENS] and n[TOKENS] == 0))
 
 
 @inlined

@@ -138,7 +138,7 @@ class Stepped:
             fresh = length - found
             if need > self.free - reserve or budget <= 0:
                 break
-            whole = fresh > self.rules.max_tokens and not chunks
+            whole = length > self.rules.max_tokens and not chunks
             if not self.rules.chunked and fresh > budget and not whole:
                 break
             self.waiting.pop(0)
