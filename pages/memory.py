@@ -34,8 +34,10 @@ views = {
     "log": log,
     "launch": launch,
 }
-views[parts.switch(t("View"), names, "memory_view", "budget" if memory.fits else "ways")].show(asked, memory)
+view = parts.switch(t("View"), names, "memory_view", "budget" if memory.fits else "ways")
+views[view].show(asked, memory)
 
 parts.notes([*asked.notes, *memory.notes])
-parts.computed(about_memory.formulas(deployment, memory), [deployment.engine.source, deployment.gpu.source])
+if not memory.fits or view not in ("capacity", "corrections"):  # those two add their own formulas to these
+    parts.computed(about_memory.formulas(deployment, memory), about_memory.sources(deployment))
 st.caption(words.versions() + " · " + t("KV pool, 80 % band") + " " + show.band(memory.kv_pool_band_bytes))

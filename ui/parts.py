@@ -18,8 +18,10 @@ NARROW, WIDE = 150, 215
 PHRASE = 16
 """Signs from which a value counts as a phrase."""
 NO_BREAK = "\u00a0"
-SHORT = 14
-"""Cells of up to so many signs are not broken over lines."""
+SHORT, SHORT_HEAD = 14, 8
+"""Cells and column heads of up to so many signs are not broken over lines."""
+WORD_JOINER, CJK = "\u2060", "\u2e80"
+"""Forbids a line break; the first sign of the scripts that break after any sign."""
 
 
 def heading(title: str, question: str) -> None:
@@ -89,7 +91,7 @@ def table(rows: Sequence[Mapping[str, Any]], key: str, **options: Any) -> None:
 
 def prose(rows: Sequence[Mapping[str, Any]]) -> None:
     """Rows of sentences, every one shown in full."""
-    shown = [{_whole(name): _whole(escape(str(cell))) for name, cell in row.items()} for row in rows]
+    shown = [{_whole(name, SHORT_HEAD): _whole(escape(str(cell))) for name, cell in row.items()} for row in rows]
     st.table(shown, hide_index=True, border="horizontal", width="stretch")
 
 
@@ -109,9 +111,20 @@ def verdicts(rows: Sequence[Mapping[str, str]]) -> None:
     st.table(shown, hide_index=True, border="horizontal", width="stretch")
 
 
-def _whole(cell: str) -> str:
-    """Short cells such as ``30.5 GiB`` stay on one line."""
-    return cell.replace(" ", NO_BREAK) if len(cell) <= SHORT else cell
+def _whole(cell: str, short: int = SHORT) -> str:
+    """Short cells such as ``30.5 GiB`` stay on one line; so do short words of a script that breaks after any sign."""
+    if len(cell) > short:
+        return cell
+    if len(cell) <= short // 2 and all(sign >= CJK for sign in cell):
+        return WORD_JOINER.join(cell)
+    return cell.replace(" ", NO_BREAK)
+
+
+def remarks(lines: Iterable[str]) -> None:
+    """Quiet sentences below a result, one under the other."""
+    with st.container(gap=None):
+        for line in lines:
+            st.caption(escape(line))
 
 
 def computed(lines: Iterable[str], sources: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from ui.charts.frame import BAR_HEIGHT, CONFIG, HEIGHT, Tones
 from ui.charts.latency import decomposition, load_curve, roofline
-from ui.charts.memory import capacity_curve, hull, room_curve, waste_bars
+from ui.charts.memory import hull, room_curve, waste_bars
 from ui.charts.runs import compare_runs, measured_over_model
 from ui.charts.workload import length_curve
 
@@ -11,7 +11,6 @@ __all__ = [
     "CONFIG",
     "HEIGHT",
     "Tones",
-    "capacity_curve",
     "compare_runs",
     "decomposition",
     "hull",

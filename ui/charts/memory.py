@@ -12,7 +12,7 @@ from calc.memory import MemoryReport
 from calc.units import GIB
 from calc.waste import Waste
 from ui import format as show
-from ui.charts.frame import BAR_HEIGHT, HEIGHT, LABEL_PIXELS, LEGEND_PIXELS, Tones, frame, level, log_axis, scale_axis
+from ui.charts.frame import BAR_HEIGHT, HEIGHT, LABEL_PIXELS, LEGEND_PIXELS, Tones, frame, level, log_axis
 from ui.charts.sketch import Sketch
 from ui.text import t
 
@@ -21,6 +21,8 @@ BAR = 0.5
 ROOM = 1.01
 """How far the axis reaches beyond the longest bar."""
 PERCENT = 100
+BESIDE_PIXELS = 4
+"""Between a line and its name."""
 EARLY_SHARE = 0.4
 """A budget line left of this share of the picture carries its name on the right."""
 
@@ -86,7 +88,7 @@ def _zone(
         base=[begin / GIB for begin, _ in spans],
         x=[size / GIB for _, size in spans],
         name=title,
-        showlegend=named,
+        showlegend=named and any(size for _, size in spans),
         orientation="h",
         marker={"color": colour, "line": {"width": 1, "color": edge}},
         customdata=[show.gib(size) for _, size in spans],
@@ -141,35 +143,8 @@ def _lines(sketch: Sketch, row: int, report: MemoryReport, tones: Tones, *, labe
     )  # fmt: skip
     sketch.add_annotation(
         x=end, y=row + 0.28, text=t("GPU {size:gib}", size=report.total_bytes),
-        yanchor="top", xanchor="right", font={"color": tones.quiet},
+        yanchor="top", xanchor="right", xshift=-BESIDE_PIXELS, font={"color": tones.quiet},
     )  # fmt: skip
-
-
-def capacity_curve(points: Sequence[tuple[float, float]], concurrency: float, tones: Tones) -> go.Figure:
-    """Sequences the pool holds (y) at each length (x), with the planned concurrency as a line."""
-    sketch = Sketch()
-    lengths, sequences = [length for length, _ in points], [held for _, held in points]
-    sketch.add_scatter(
-        x=lengths,
-        y=sequences,
-        mode="lines",
-        name=t("Sequences the KV pool holds"),
-        line={"color": tones.water, "width": 3},
-        hovertemplate="%{x:,.0f} " + t("tokens") + ": %{y:,.1f}<extra></extra>",
-    )
-    frame(
-        sketch,
-        height=HEIGHT,
-        x_title=t("Length of every sequence (tokens)"),
-        y_title=t("Sequences per replica"),
-        legend=False,
-    )
-    scale_axis(sketch, "x", lengths)
-    scale_axis(sketch, "y", [*sequences, concurrency])
-    label = t("planned concurrency {number:count}", number=concurrency)
-    if concurrency > 0:
-        level(sketch, concurrency, label, tones.hull)
-    return sketch.figure()
 
 
 Points: TypeAlias = Sequence[tuple[float, float]]
@@ -204,6 +179,7 @@ def room_curve(
         y_title=t("Sequences per replica"),
         legend=changed is not None,
     )
+    sketch.update_layout(showlegend=changed is not None)
     log_axis(sketch, "x", [length for length, _ in points])
     positive = {name: number for name, number in limits.items() if number > 0}
     counts = [count for _, count in (*points, *(changed[1] if changed else ())) if count > 0]

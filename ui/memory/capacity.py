@@ -36,9 +36,21 @@ class Found:
     """What every question of this view begins with."""
 
     asked: Asked
+    memory: MemoryReport
     room: Room
     marks: tuple[Mark, ...]
     points: Points
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What a question comes back with: the answer, its few numbers, how they are made, and the changed curve."""
+
+    sentence: str
+    rows: about_capacity.Rows
+    lines: Sequence[str]
+    source: str
+    curve: tuple[str, Points] | None
 
 
 @st.cache_resource(
@@ -48,6 +60,7 @@ def _found(asked: Asked, memory: MemoryReport) -> Found:
     room = Room.of(asked.scenario.deployment, memory)
     return Found(
         asked=asked,
+        memory=memory,
         room=room,
         marks=marks(room, asked.scenario.workload),
         points=curve(room),
@@ -65,7 +78,7 @@ def show(asked: Asked, memory: MemoryReport) -> None:
         st.info(about_memory.sentence(memory))
         return
     found = _found(asked, memory)
-    parts.section(t("Sequences the pool holds"), about_capacity.sentence(found.marks, memory))
+    parts.section(t("Sequences the pool holds"), about_capacity.limit(found.marks[0], memory))
     parts.prose(about_capacity.lengths(found.marks, found.room))
     questions = {
         "prefix": (t("Shared prefix"), _prefix),
@@ -75,11 +88,28 @@ def show(asked: Asked, memory: MemoryReport) -> None:
     }
     names = {code: name for code, (name, _) in questions.items()}
     chosen = parts.switch(t("What changes it"), names, "capacity_question", "prefix")
-    changed = questions[chosen][1](found)
+    reply = questions[chosen][1](found)
+    if reply is not None:
+        st.markdown(f"**{parts.escape(reply.sentence)}**")
+    if reply is not None and reply.rows:
+        parts.prose(reply.rows)
+    _picture(found, reply.curve if reply else None)
+    parts.remarks([about_capacity.tokens_meaning(found.room), about_capacity.provenance(memory)])
+    _how(found, reply)
+
+
+def _picture(found: Found, changed: tuple[str, Points] | None) -> None:
+    memory = found.memory
     limits = {t("scheduler limit"): float(memory.num_seqs_limit), t("in flight"): memory.peak_concurrency}
     figure = charts.room_curve(found.points, changed, found.marks, limits, parts.tones())
     parts.chart(figure, about_capacity.curve_alt(found.marks, memory), "memory_room")
-    st.caption(parts.escape(about_capacity.tokens_meaning(found.room) + " " + about_capacity.provenance(memory)))
+
+
+def _how(found: Found, reply: Reply | None) -> None:
+    deployment = found.asked.scenario.deployment
+    lines = [*about_capacity.base_formulas(found.marks, found.room), *(reply.lines if reply else ())]
+    sources = [*about_memory.sources(deployment), BLOCKS_SOURCE, reply.source if reply else ""]
+    parts.computed([*about_memory.formulas(deployment, found.memory), *map(parts.escape, lines)], sources)
 
 
 def _number(label: str, key: str, default: float, low: float, high: float, step: float, help_text: str = "") -> float:
@@ -93,16 +123,7 @@ def _number(label: str, key: str, default: float, low: float, high: float, step:
     return float(default if given is None else given)
 
 
-def _result(found: Found, sentence: str, rows: about_capacity.Rows, lines: Sequence[str], source: str) -> None:
-    """The answer, its few numbers, and how they are made."""
-    st.markdown(f"**{parts.escape(sentence)}**")
-    if rows:
-        parts.prose(rows)
-    every = [*about_capacity.base_formulas(found.marks, found.room), *lines]
-    parts.computed([parts.escape(line) for line in every], [BLOCKS_SOURCE, source])
-
-
-def _prefix(found: Found) -> tuple[str, Points] | None:
+def _prefix(found: Found) -> Reply | None:
     """A prefix kept once for the requests that begin with it."""
     longest = found.room.report.max_model_len_tokens
     left, right = st.columns(2)
@@ -112,22 +133,21 @@ def _prefix(found: Found) -> tuple[str, Points] | None:
         share = _number(t("Requests that begin with it (%)"), "room_prefix_share", 80, 0, 100, 5) / 100
     length = min(longest, max(found.marks[0].tokens, round(tokens) + 1))
     got = share_prefix(found.room, prefix_tokens=round(tokens), share=share, length_tokens=length)
-    _result(
-        found,
-        about_capacity.prefix_sentence(got),
-        about_capacity.prefix_rows(got),
-        about_capacity.prefix_formulas(got),
-        BLOCKS_SOURCE,
-    )
     curve = [
         (size, share_prefix(found.room, prefix_tokens=round(tokens), share=share, length_tokens=round(size)).sequences)
         for size, _ in found.points
         if size > tokens
     ]
-    return (t("Prefix kept once"), curve) if len(curve) > 1 else None
+    return Reply(
+        sentence=about_capacity.prefix_sentence(got),
+        rows=about_capacity.prefix_rows(got),
+        lines=about_capacity.prefix_formulas(got),
+        source=BLOCKS_SOURCE,
+        curve=(t("Prefix kept once"), curve) if len(curve) > 1 else None,
+    )
 
 
-def _idle(found: Found) -> tuple[str, Points] | None:
+def _idle(found: Found) -> Reply | None:
     """Sessions whose user pauses. Their share and context are part of the scenario: they count in the KV demand."""
     scenario = found.asked.scenario
     workload, deployment = scenario.workload, scenario.deployment
@@ -144,20 +164,18 @@ def _idle(found: Found) -> tuple[str, Points] | None:
     latency = resources.latency_or_reason(found.asked)
     rate = latency.request_rate_per_s / deployment.replicas if isinstance(latency, LatencyReport) else None
     got = keep_idle(found.room, workload, request_rate_per_s=rate, pause_s=pause_s, link_bytes_per_s=link * GB or None)
-    _result(
-        found,
-        about_sessions.idle_sentence(got),
-        about_sessions.idle_rows(got, pause_s) if got.idle else [],
-        about_sessions.idle_formulas(got, workload.idle_share),
-        EVICTION_SOURCE,
-    )
     left_share = max(0.0, 1 - got.idle_bytes / got.pool_bytes)
-    if not got.idle or not left_share:
-        return None
-    return t("Beside the idle sessions"), [(size, held * left_share) for size, held in found.points]
+    beside = [(size, held * left_share) for size, held in found.points] if got.idle and left_share else []
+    return Reply(
+        sentence=about_sessions.idle_sentence(got),
+        rows=about_sessions.idle_rows(got, pause_s) if got.idle else [],
+        lines=about_sessions.idle_formulas(got, workload.idle_share),
+        source=EVICTION_SOURCE,
+        curve=(t("Beside the idle sessions"), beside) if beside else None,
+    )
 
 
-def _turns(found: Found) -> tuple[str, Points] | None:
+def _turns(found: Found) -> Reply | None:
     """A conversation that sends its whole history with every turn."""
     first, second = st.columns(2)
     with first:
@@ -173,19 +191,17 @@ def _turns(found: Found) -> tuple[str, Points] | None:
         new_tokens=round(new),
         output_tokens=round(output),
     )
-    _result(
-        found,
-        about_sessions.turns_sentence(got),
-        about_sessions.turns_rows(got),
-        about_sessions.turns_formulas(got),
-        BLOCKS_SOURCE,
+    path = [(turn.context_tokens, turn.sequences) for turn in got.turns]
+    return Reply(
+        sentence=about_sessions.turns_sentence(got),
+        rows=about_sessions.turns_rows(got),
+        lines=about_sessions.turns_formulas(got),
+        source=BLOCKS_SOURCE,
+        curve=(t("Turn by turn"), path) if len(path) > 1 else None,
     )
-    if len(got.turns) < 2:  # noqa: PLR2004 - a line has two ends
-        return None
-    return t("Turn by turn"), [(turn.context_tokens, turn.sequences) for turn in got.turns]
 
 
-def _second(found: Found) -> tuple[str, Points] | None:
+def _second(found: Found) -> Reply | None:
     """A second model on the same GPUs."""
     deployment, length = found.asked.scenario.deployment, found.marks[1].tokens
     names = {code: code for code in sorted(catalogue.models(), key=str.lower)}
@@ -206,13 +222,12 @@ def _second(found: Found) -> tuple[str, Points] | None:
     except PlimsollError as error:
         st.warning(t(error.message))
         return None
-    _result(
-        found,
-        about_capacity.neighbours_sentence(got),
-        about_capacity.neighbours_rows(got),
-        about_capacity.neighbours_words(got),
-        FRACTION_SOURCE,
+    first = got.first.report
+    held = curve(Room.of(replace(deployment, memory_fraction=own), first)) if first.fits else None
+    return Reply(
+        sentence=about_capacity.neighbours_sentence(got),
+        rows=about_capacity.neighbours_rows(got),
+        lines=about_capacity.neighbours_words(got),
+        source=FRACTION_SOURCE,
+        curve=(t("With this fraction"), held) if held else None,
     )
-    if not got.first.report.fits:
-        return None
-    return t("With this fraction"), curve(Room.of(replace(deployment, memory_fraction=own), got.first.report))

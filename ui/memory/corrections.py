@@ -19,7 +19,7 @@ from calc.waste import BLOCK_SIZES_TOKENS, WasteReport, waste_of
 from calc.workload import MAX_TOKENS
 from ui import charts, parts, resources
 from ui.resources import Asked
-from ui.story import about_corrections, about_memory
+from ui.story import about_capacity, about_corrections, about_memory
 from ui.text import t
 
 WASTE_SOURCE = "Kwon et al., PagedAttention, SOSP 2023; vLLM launch post, June 2023"
@@ -82,14 +82,16 @@ def show(asked: Asked, memory: MemoryReport) -> None:
     questions[chosen][1](_found(asked, memory))
 
 
-def _say(sentence: str, lines: Sequence[str] = ()) -> None:
+def _say(sentence: str) -> None:
     st.markdown(f"**{parts.escape(sentence)}**")
-    for line in lines:
-        st.caption(parts.escape(line))
 
 
-def _how(lines: Sequence[str], source: str) -> None:
-    parts.computed([parts.escape(line) for line in lines], [source])
+def _how(found: Found, remarks: Sequence[str], lines: Sequence[str], source: str) -> None:
+    """What to mind, where the figures come from, and how they are made from the pool."""
+    deployment = found.asked.scenario.deployment
+    parts.remarks([*remarks, about_capacity.provenance(found.memory)])
+    formulas = [*about_memory.formulas(deployment, found.memory), *map(parts.escape, lines)]
+    parts.computed(formulas, [*about_memory.sources(deployment), source])
 
 
 def _waste(found: Found) -> None:
@@ -102,7 +104,7 @@ def _waste(found: Found) -> None:
     figure = charts.waste_bars(about_corrections.pictured(waste), parts.tones())
     parts.chart(figure, about_corrections.waste_alt(waste), "memory_waste")
     parts.prose(about_corrections.waste_rows(waste))
-    _how(about_corrections.waste_formulas(waste), WASTE_SOURCE)
+    _how(found, (), about_corrections.waste_formulas(waste), WASTE_SOURCE)
 
 
 def _whole(label: str, key: str, default: int, low: int, high: int, step: int) -> int:
@@ -119,9 +121,9 @@ def _blocks(found: Found) -> None:
         block_size_row(size, prefix_tokens=prefix, block_tables=tables) for size in sorted({*BLOCK_SIZES_TOKENS, own})
     ]
     rest = max(0.0, found.asked.scenario.workload.prompt_tokens.mean() - prefix)
-    _say(about_corrections.blocks_sentence(rows, own, prefix), about_corrections.blocks_words(rest))
+    _say(about_corrections.blocks_sentence(rows, own, prefix))
     parts.prose(about_corrections.blocks_rows(rows))
-    _how(about_corrections.blocks_formulas(rest), BLOCKS_SOURCE)
+    _how(found, about_corrections.blocks_words(rest), about_corrections.blocks_formulas(rest), BLOCKS_SOURCE)
 
 
 def _length(found: Found) -> int:
@@ -145,9 +147,9 @@ def _eviction(found: Found) -> None:
         full = _whole(t("Layers that keep all (%)"), "room_full_layers", FULL_LAYERS_PERCENT, 0, 100, 5) / 100
     budgets = Budgets(window_tokens=window, kept_share=share, full_layers_share=full)
     rows = evict(found.room, length, budgets)
-    _say(about_corrections.eviction_sentence(rows, length), about_corrections.eviction_words())
+    _say(about_corrections.eviction_sentence(rows, length))
     parts.prose(about_corrections.eviction_rows(rows, budgets))
-    _how(about_corrections.eviction_formulas(rows), EVICTION_SOURCE)
+    _how(found, about_corrections.eviction_words(), about_corrections.eviction_formulas(rows), EVICTION_SOURCE)
 
 
 def _formats(found: Found) -> None:
@@ -156,6 +158,6 @@ def _formats(found: Found) -> None:
     rows = formats_of(found.asked.scenario.deployment, found.memory, length)
     rounded = alignment_of(found.room, length)
     lines = [*about_corrections.formats_words(rows), about_corrections.alignment_words(rounded)]
-    _say(about_corrections.formats_sentence(rows, length), lines)
+    _say(about_corrections.formats_sentence(rows, length))
     parts.prose(about_corrections.formats_rows(rows, found.memory.kv_dtype))
-    _how(about_corrections.formats_formulas(rows, rounded), FORMATS_SOURCE)
+    _how(found, lines, about_corrections.formats_formulas(rows, rounded), FORMATS_SOURCE)

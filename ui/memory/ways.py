@@ -23,6 +23,8 @@ TYPES_HEIGHT = 320
 """Pixels of the list of GPU types; the rest scrolls."""
 MOST_SHOWN = 14
 """Ways drawn; those behind neither suffice nor gain much."""
+FIRST_SHOWN = 5
+"""Ways in sight; the others are folded away."""
 COLUMNS = (5, 1)
 
 
@@ -56,23 +58,33 @@ def _counts(key: str, own: tuple[str, ...], _asked: Asked, _memory: MemoryReport
 def show(asked: Asked, memory: MemoryReport) -> None:
     """Where the gap comes from, what closes it, and what fits at most."""
     out = found(asked, memory)
-    parts.chart(charts.hull([("", memory)], parts.tones()), about_memory.hull_alt(memory), "ways_hull")
-    parts.section(t("Where the gap comes from"), about_ways.cause(out.gap))
-    parts.prose(about_ways.gap_rows(out))
+    if out.gap.over_bytes > 0:
+        parts.chart(charts.hull([("", memory)], parts.tones()), about_memory.hull_alt(memory), "ways_hull")
+        parts.section(t("Where the gap comes from"), about_ways.cause(out.gap))
+        parts.prose(about_ways.gap_rows(out))
     offers(asked, out)
-    parts.section(t("The other way round"))
-    parts.prose(about_ways.limits(out))
+    if out.longest_tokens is not None:
+        parts.section(t("The other way round"))
+        parts.prose(about_ways.limits(out))
     if st.toggle(t("Fewest GPUs of each type"), key="ways_types", persist_state="session"):
         rows = about_ways.count_rows(_counts(asked.key, _own(), asked, memory))
         parts.table(rows, key="ways_counts", height=TYPES_HEIGHT)
-    st.caption(parts.escape(about_ways.offload_hint()))
+    if memory.idle_kv_bytes:
+        st.caption(parts.escape(about_ways.offload_hint()))
 
 
 def offers(asked: Asked, out: WaysOut) -> None:
-    """The ranked ways, each with a button that makes it the scenario."""
-    parts.section(t("Ways out"), t("What suffices first, then cost, then side effects. Only memory is judged here."))
-    for place, way in enumerate(out.ways[:MOST_SHOWN]):
+    """The ranked ways, each with a button that makes it the scenario; the later ones and the useless are folded."""
+    fits = out.gap.over_bytes <= 0
+    quiet = t("What suffices first, then cost, then side effects. Only memory is judged here.")
+    parts.section(t("Ways out"), f"{about_ways.cause(out.gap)} {quiet}" if fits else quiet)
+    ways = about_ways.worth_showing(out)[:MOST_SHOWN]
+    for place, way in enumerate(ways[:FIRST_SHOWN]):
         _row(asked, place, way, out.gap.over_bytes)
+    if ways[FIRST_SHOWN:]:
+        with st.expander(t("{number} further ways", number=len(ways) - FIRST_SHOWN)):
+            for place, way in enumerate(ways[FIRST_SHOWN:], FIRST_SHOWN):
+                _row(asked, place, way, out.gap.over_bytes)
     if out.refused:
         with st.expander(t("What does not help here")):
             parts.bullets(about_ways.refused(out, about_ways.lever_names()))
@@ -81,9 +93,8 @@ def offers(asked: Asked, out: WaysOut) -> None:
 def _row(asked: Asked, place: int, way: Way, missing_bytes: int) -> None:
     words, button = st.columns(COLUMNS, vertical_alignment="center")
     words.markdown(_text(way, missing_bytes))
-    button.button(
-        t("Use this"), key=f"way_{place}", on_click=state.load, args=(_case(asked, way),), disabled=not way.starts
-    )
+    if way.starts:
+        button.button(t("Use this"), key=f"way_{place}", on_click=state.load, args=(_case(asked, way),))
 
 
 def _text(way: Way, missing_bytes: int) -> str:

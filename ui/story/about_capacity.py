@@ -15,23 +15,8 @@ from ui.text import t
 Rows = Sequence[Mapping[str, str]]
 
 
-def sentence(marks: Sequence[Mark], memory: MemoryReport) -> str:
-    """How many at the user's own lengths, and whether pool or scheduler is the limit."""
-    middle, long, longest = marks
-    held = t(
-        "One replica holds {middle} sequences at your median length ({p50:tok}), {long} at P95 ({p95:tok}) and "
-        "{few} at the maximum ({limit:tok}).",
-        middle=show.decimal(middle.sequences),
-        p50=middle.tokens,
-        long=show.decimal(long.sequences),
-        p95=long.tokens,
-        few=show.decimal(longest.sequences),
-        limit=longest.tokens,
-    )
-    return held + " " + _limit(middle, memory)
-
-
-def _limit(middle: Mark, memory: MemoryReport) -> str:
+def limit(middle: Mark, memory: MemoryReport) -> str:
+    """Whether pool or scheduler limits requests of median length."""
     if middle.sequences > memory.num_seqs_limit:
         return t("The scheduler admits {limit:count} at once, so it is the limit there.", limit=memory.num_seqs_limit)
     return t("The pool is the limit: the scheduler would admit {limit:count} at once.", limit=memory.num_seqs_limit)

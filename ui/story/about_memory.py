@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from calc.capacity import Room, curve
 from calc.deployment import Deployment
 from calc.kv_formula import kv_formula
 from calc.memory import MemoryReport
@@ -148,23 +147,6 @@ def _size(size_bytes: int) -> str:
     return show.gib(size_bytes) if size_bytes >= 0 else t("{size:gib} over", size=-size_bytes)
 
 
-def capacity(deployment: Deployment, memory: MemoryReport) -> Sequence[tuple[float, float]]:
-    """(length, sequences one replica holds), from one block to the max model length."""
-    return curve(Room.of(deployment, memory))
-
-
-def capacity_alt(points: Sequence[tuple[float, float]]) -> str:
-    """The capacity curve in words: its ends."""
-    (short, many), (long, few) = points[0], points[-1]
-    return t(
-        "Sequences the pool holds: {many:,.1f} of {short:tok} down to {few:,.1f} of {long:tok}.",
-        many=many,
-        short=short,
-        few=few,
-        long=long,
-    )
-
-
 def formulas(deployment: Deployment, memory: MemoryReport) -> list[str]:
     """The formulas with this scenario's numbers put in."""
     return [
@@ -183,3 +165,8 @@ def formulas(deployment: Deployment, memory: MemoryReport) -> list[str]:
             tokens=memory.kv_tokens,
         ),
     ]
+
+
+def sources(deployment: Deployment) -> list[str]:
+    """Where the formulas' constants are from."""
+    return [deployment.engine.source, deployment.gpu.source]

@@ -109,18 +109,18 @@ def outcome(way: Way) -> str:
     )
 
 
+def worth_showing(found: WaysOut) -> Sequence[Way]:
+    """All ways while something is missing; where nothing is, those that hold more sequences than now."""
+    if found.gap.over_bytes > 0:
+        return found.ways
+    return [way for way in found.ways if round(way.sequences) > round(found.now.sequences)]
+
+
 def effect(way: Way, missing_bytes: int) -> str:
-    """What it gains and costs, in one line."""
-    deployment = way.scenario.deployment
-    return " · ".join(
-        [
-            outcome(way),
-            gain(way, missing_bytes),
-            t("{held:,.0f} sequences of the mean length", held=way.sequences),
-            f"{way.gpu_count} × {deployment.gpu.name}",
-            price(way),
-        ]
-    )
+    """What it gains and costs, in one line; which GPUs it takes stands in what is changed."""
+    held = t("{held:,.0f} sequences of the mean length", held=way.sequences) if way.starts else ""
+    known = "" if missing_bytes <= 0 and way.suffices else outcome(way)
+    return " · ".join(filter(None, [known, gain(way, missing_bytes), held, price(way)]))
 
 
 def gain(way: Way, missing_bytes: int) -> str:
