@@ -126,7 +126,7 @@ def steps() -> list[str]:
 
 def glossary(wanted: str) -> list[Mapping[str, str]]:
     """Terms and input fields whose name or meaning holds the wanted text."""
-    rows = [(_word(term), show.unit(term.unit), t(term.meaning), term.formula) for term in TERMS.values()]
+    rows = [(_word(term), show.unit(term.unit), t(term.meaning), t(term.formula)) for term in TERMS.values()]
     rows += [(t(field.label), show.unit(field.unit), t(field.help), "") for field in FIELDS.values()]
     return [
         {t("Word"): word, t("Unit"): unit, t("Meaning"): meaning, t("Formula"): formula}

@@ -17,7 +17,7 @@ class Term:
     """The field's standard name; the same in every language."""
     unit: str
     meaning: Message
-    formula: str = ""
+    formula: str | Message = ""
     source: str = ""
     word: Message | None = None
     """The name as a word that other languages translate; ``None`` where they use the label."""
@@ -47,7 +47,7 @@ TERMS = _terms(
         key="tpot",
         label="TPOT",
         unit="ms",
-        formula="TPOT = (E2E − TTFT) / (output tokens − 1)",
+        formula=msg("TPOT = (E2E − TTFT) / (output tokens − 1)"),
         meaning=msg("Time per output token: the mean ITL of one request; over requests."),
     ),
     Term(
@@ -110,7 +110,7 @@ TERMS = _terms(
         label="Hit rate",
         word=msg("Hit rate"),
         unit="%",
-        formula="prompt tokens found / prompt tokens",
+        formula=msg("prompt tokens found / prompt tokens"),
         meaning=msg("Share of prompt tokens found in the prefix cache. A means, not a goal: it only shortens prefill."),
     ),
     Term(
