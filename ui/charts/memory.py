@@ -14,6 +14,7 @@ from calc.waste import Waste
 from ui import format as show
 from ui.charts.frame import BAR_HEIGHT, HEIGHT, LABEL_PIXELS, LEGEND_PIXELS, Tones, frame, level, log_axis
 from ui.charts.sketch import Sketch
+from ui.glossary import MARKS
 from ui.text import t
 
 BAR = 0.5
@@ -167,7 +168,7 @@ def room_curve(
         y=[mark.sequences for mark in marks],
         mode="markers+text",
         marker={"color": tones.water_text, "size": 10},
-        text=[f"{mark.name} {show.decimal(mark.sequences)}" for mark in marks],
+        text=[f"{t(MARKS[mark.name])} {show.decimal(mark.sequences)}" for mark in marks],
         textposition=["bottom left"] * len(marks),
         showlegend=False,
         hoverinfo="skip",

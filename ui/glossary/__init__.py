@@ -3,7 +3,7 @@
 Widgets, charts, the sheet and the guide all read these rows; nothing is worded twice.
 """
 
-from ui.glossary.codes import BOUNDS, CHOICES, LAYERS, OUTCOMES, PROVENANCE, UNIT_WORDS
+from ui.glossary.codes import BOUNDS, CHOICES, LAYERS, MARKS, OUTCOMES, PROVENANCE, UNIT_WORDS
 from ui.glossary.fields import FIELDS, Field
 from ui.glossary.own import OWN_FIELDS
 from ui.glossary.terms import TERMS, Term
@@ -13,6 +13,7 @@ __all__ = [
     "CHOICES",
     "FIELDS",
     "LAYERS",
+    "MARKS",
     "OUTCOMES",
     "OWN_FIELDS",
     "PROVENANCE",

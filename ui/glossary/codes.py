@@ -26,6 +26,9 @@ LAYERS: Mapping[str, Message] = {
 }
 """Where in the service a metric is read."""
 
+MARKS: Mapping[str, Message] = {"P50": msg("P50"), "P95": msg("P95"), "max": msg("max")}
+"""Lengths that stand out on a curve; max is the longest the engine accepts."""
+
 UNIT_WORDS: Mapping[str, Message] = {
     "tokens": msg("tokens"),
     "requests": msg("requests"),

@@ -9,7 +9,7 @@ from calc.engine import FractionOf, TokensMeaning
 from calc.memory import MemoryReport
 from calc.neighbours import Neighbours, Tenant
 from ui import format as show
-from ui.glossary import PROVENANCE
+from ui.glossary import MARKS, PROVENANCE
 from ui.text import t
 
 Rows = Sequence[Mapping[str, str]]
@@ -71,7 +71,7 @@ def curve_alt(marks: Sequence[Mark], memory: MemoryReport) -> str:
     return t(
         "Sequences one replica holds over their length: {marks}; the scheduler's limit at {limit:count}, the load's "
         "{peak} in flight.",
-        marks=t(", ").join(f"{mark.name} {show.decimal(mark.sequences)}" for mark in marks),
+        marks=t(", ").join(f"{t(MARKS[mark.name])} {show.decimal(mark.sequences)}" for mark in marks),
         limit=memory.num_seqs_limit,
         peak=show.decimal(memory.peak_concurrency),
     )
