@@ -148,7 +148,7 @@ def side_effects(way: Way) -> str:
 
 def refused(found: WaysOut, names: Mapping[str, str]) -> list[str]:
     """Levers that do not apply, each with its reason."""
-    return [f"{names.get(code, code)}: {t(reason)}" for code, reason in found.refused.items()]
+    return [t("{lever}: {note}", lever=names.get(code, code), note=t(reason)) for code, reason in found.refused.items()]
 
 
 def lever_names() -> Mapping[str, str]:
