@@ -46,13 +46,22 @@ class ModelEntry:
         weights_bytes_declared: int | None = None,
     ) -> ModelSpec:
         """The model for calculation; dtypes as in :meth:`ModelSpec.from_config`."""
-        return ModelSpec.from_config(
-            self.config,
-            self.id,
-            weight_dtype=weight_dtype,
-            kv_dtype=kv_dtype,
-            weights_bytes_declared=weights_bytes_declared,
-        )
+        return _spec(self.id, weight_dtype, kv_dtype, weights_bytes_declared)
+
+
+KEPT_SPECS = 256
+"""Catalogue models kept as read: a page asks for the same one at every change of a slider."""
+
+
+@functools.lru_cache(KEPT_SPECS)
+def _spec(id: str, weight_dtype: str | None, kv_dtype: str | None, weights_bytes_declared: int | None) -> ModelSpec:
+    return ModelSpec.from_config(
+        models()[id].config,
+        id,
+        weight_dtype=weight_dtype,
+        kv_dtype=kv_dtype,
+        weights_bytes_declared=weights_bytes_declared,
+    )
 
 
 @functools.cache
