@@ -12,7 +12,7 @@ own = about_catalogue.Own(
     models=resources.own_models(), gpus=resources.own_gpus(), prices=resources.own_prices(), today=state.today()
 )
 parts.answer(about_catalogue.sentence(own), about_catalogue.figures(own), good=None if own.stale else True)
-names = {"gpus": t("GPUs"), "models": t("Models"), "prices": t("Prices"), "engines": t("Engines")}
+names = {"gpus": t("GPU types"), "models": t("Models"), "prices": t("Prices"), "engines": t("Engines")}
 views = {"gpus": gpus, "models": models, "prices": prices, "engines": engines}
 views[parts.switch(t("View"), names, desk.VIEW, "gpus")].show()
 st.caption(words.versions())

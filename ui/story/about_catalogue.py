@@ -80,7 +80,7 @@ def figures(own: Own) -> list[Figure]:
     shaky = confidences.count("low")
     return [
         Figure(label=t("Models"), value=_with_own(len(catalogue.models()), len(own.models)), provenance="declared"),
-        Figure(label=t("GPUs"), value=_with_own(len(catalogue.gpus()), len(own.gpus)), provenance="declared"),
+        Figure(label=t("GPU types"), value=_with_own(len(catalogue.gpus()), len(own.gpus)), provenance="declared"),
         Figure(label=t("Prices"), value=show.count(len(own.prices)), provenance="declared"),
         Figure(
             label=t("Shaky rows"), value=show.count(shaky), provenance="declared",
