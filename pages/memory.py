@@ -40,4 +40,5 @@ views[view].show(asked, memory)
 parts.notes([*asked.notes, *memory.notes])
 if not memory.fits or view not in ("capacity", "corrections"):  # those two add their own formulas to these
     parts.computed(about_memory.formulas(deployment, memory), about_memory.sources(deployment))
-st.caption(words.versions() + " · " + t("KV pool, 80 % band") + " " + show.band(memory.kv_pool_band_bytes))
+low, high = memory.kv_pool_band_bytes
+st.caption(words.versions() + (f" · {t('KV pool, 80 % band')} {show.band((low, high))}" if low < high else ""))

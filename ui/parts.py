@@ -18,8 +18,8 @@ NARROW, WIDE = 150, 215
 PHRASE = 16
 """Signs from which a value counts as a phrase."""
 NO_BREAK = "\u00a0"
-SHORT, SHORT_HEAD = 14, 8
-"""Cells and column heads of up to so many signs are not broken over lines."""
+SHORT, SHORT_HEAD, SHORT_CJK = 14, 8, 3
+"""Cells, column heads and Chinese words of up to so many signs are not broken over lines."""
 WORD_JOINER, CJK = "\u2060", "\u2e80"
 """Forbids a line break; the first sign of the scripts that break after any sign."""
 
@@ -115,7 +115,7 @@ def _whole(cell: str, short: int = SHORT) -> str:
     """Short cells such as ``30.5 GiB`` stay on one line; so do short words of a script that breaks after any sign."""
     if len(cell) > short:
         return cell
-    if len(cell) <= short // 2 and all(sign >= CJK for sign in cell):
+    if len(cell) <= SHORT_CJK and all(sign >= CJK for sign in cell):
         return WORD_JOINER.join(cell)
     return cell.replace(" ", NO_BREAK)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -132,12 +133,12 @@ def _read_log(asked: Asked, read: ReadLog) -> None:
         st.caption(t("Made up, to show the form; not measurements."))
     said = [about_log.several(read.log), t(start.note) if start.note else ""]
     if comparison is not None:
-        _table(about_log.table(comparison))
+        parts.prose(about_log.table(comparison))
+        _reasons(about_log.reasons(comparison))
         said.insert(0, about_log.other_settings(comparison))
     else:
         said.insert(0, t("The log is of another engine than the scenario's: make it the scenario to compare them."))
-    for line in filter(None, said):
-        st.caption(parts.escape(line))
+    parts.remarks(filter(None, said))
     with st.container(horizontal=True):
         st.button(
             t("Store as measured"), key="log_store", type="primary", icon=":material/save:", disabled=read.is_sample,
@@ -148,16 +149,23 @@ def _read_log(asked: Asked, read: ReadLog) -> None:
             args=(asked, start),
         )  # fmt: skip
     with st.expander(t("What was read"), icon=":material/segment:"):
-        parts.prose(about_log.lines(read.log))
+        _lines(about_log.lines(read.log))
 
 
-def _table(rows: about_log.Rows) -> None:
-    """The comparison with each reason below its part, so that a phone shows the figures side by side."""
+def _reasons(why: Mapping[str, str]) -> None:
+    """Below the figures, so that a phone shows those side by side."""
+    lines = [f":gray[**{parts.escape(part)}**  {parts.escape(words)}]" for part, words in why.items()]
+    with st.expander(t("Why"), icon=":material/difference:"):
+        st.markdown("  \n".join(lines))
+
+
+def _lines(rows: about_log.Rows) -> None:
+    """Each figure with its words below, so that a phone shows both."""
     shown = []
     for row in rows:
-        (name, part), *figures, (_, why) = row.items()
-        below = f"  \n:gray[{parts.escape(why)}]" if why else ""
-        shown.append({name: f"**{parts.escape(part)}**{below}", **dict(figures)})
+        figure, value, (_, words) = row.items()
+        below = f"  \n:gray[{parts.escape(words)}]"
+        shown.append({figure[0]: parts.escape(figure[1]), value[0]: f"**{parts.escape(value[1])}**{below}"})
     st.table(shown, hide_index=True, border="horizontal", width="stretch")
 
 

@@ -129,7 +129,6 @@ def blocks_rows(rows: Sequence[BlockSize]) -> Rows:
         {
             t("Block (tokens)"): show.count(row.block_size_tokens),
             t("Unshared of this prefix"): show.tokens(row.unshared_tokens),
-            t("On average"): show.decimal(row.mean_unshared_tokens),
             t("Table on the GPU (B/token)"): show.decimal(row.table_bytes_per_token),
             t("Hashes in CPU memory (B/token)"): show.decimal(row.hash_bytes_per_token),
         }

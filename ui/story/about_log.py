@@ -85,7 +85,7 @@ def several(log: StartupLog) -> str:
 
 
 def table(comparison: LogComparison) -> Rows:
-    """Estimated, logged, difference and why; the effects of the parts add up to the pool's difference."""
+    """Estimated, logged and difference; the effects of the parts add up to the pool's difference."""
     rows = [_row(part, _signed(part.effect_bytes)) for part in comparison.parts]
     total = sum(part.effect_bytes for part in comparison.parts)
     last = _row(comparison.pool, _signed(total) if comparison.pool.difference_bytes is not None else "")
@@ -100,7 +100,6 @@ def _row(part: ComparedPart, effect: str) -> Mapping[str, str]:
         t("Logged"): "" if rest else size(part.logged_bytes),
         t("Difference"): "" if rest or part.difference_bytes is None else _signed(part.difference_bytes),
         t("Effect on the pool"): effect,
-        t("Why"): " ".join(t(why) for why in part.why),
     }
 
 
@@ -112,8 +111,14 @@ def _tokens(comparison: LogComparison) -> Mapping[str, str]:
         t("Logged"): show.missing() if logged is None else f"{logged:,}",
         t("Difference"): "" if logged is None else f"{logged - estimated:+,}",
         t("Effect on the pool"): "",
-        t("Why"): " ".join(t(why) for why in comparison.tokens_why),
     }
+
+
+def reasons(comparison: LogComparison) -> Mapping[str, str]:
+    """Why a part differs, by its name; parts that need no reason are left out."""
+    parts = [(t(part.label), part.why) for part in (*comparison.parts, comparison.pool)]
+    every = [*parts, (t("KV tokens of a replica"), comparison.tokens_why)]
+    return {name: " ".join(t(why) for why in whys) for name, whys in every if whys}
 
 
 def _signed(value_bytes: float) -> str:
@@ -136,8 +141,7 @@ def lines(log: StartupLog) -> Rows:
         {
             t("Figure"): t(NAMES[name]),
             t("Value"): _value(name, seen),
-            t("Line"): f"{seen.line_number:,}",
-            t("Words"): seen.line,
+            t("Words"): _words(seen.line_number, seen.line),
         }
         for name, seen in log.seen().items()
     ]
@@ -145,12 +149,15 @@ def lines(log: StartupLog) -> Rows:
         {
             t("Figure"): t("Refusal"),
             t("Value"): t(refusal.text),
-            t("Line"): f"{refusal.line_number:,}",
-            t("Words"): refusal.line,
+            t("Words"): _words(refusal.line_number, refusal.line),
         }
         for refusal in log.refusals
     ]
     return rows + refused
+
+
+def _words(line_number: int, line: str) -> str:
+    return t("line {number}: {words}", number=f"{line_number:,}", words=line)
 
 
 def _value(name: str, seen: Seen[float] | Seen[str] | Seen[bool]) -> str:
@@ -187,8 +194,7 @@ def stored_rows(logs: Sequence[StoredStartupLog], used_id: str) -> Rows:
     """Stored logs, newest first."""
     return [
         {
-            t("Log"): row.log_id[:ID_SHOWN],
-            t("Stored"): row.stored_at[:10],
+            t("Log"): f"{row.log_id[:ID_SHOWN]} · {row.stored_at[:10]}",
             t("Engine"): f"{row.engine} {row.engine_version}".strip(),
             t("Model"): row.model or show.missing(),
             t("KV pool, GiB"): size(row.measured.get("kv_pool_bytes")),
