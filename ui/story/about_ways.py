@@ -69,7 +69,7 @@ def gap_rows(found: WaysOut) -> Rows:
         (t("= Left for the KV cache"), signed(gap.room_bytes), ""),
         (t("KV of one longest sequence"), show.gib(gap.sequence_bytes), show.tokens(length)),
         (t("KV at the planned peak"), _demand(gap), peak(found.peak)),
-        (t("Missing") if gap.over_bytes > 0 else t("To spare"), show.gib(abs(gap.over_bytes)), _need(need, gap)),
+        (t("Short by") if gap.over_bytes > 0 else t("To spare"), show.gib(abs(gap.over_bytes)), _need(need, gap)),
     )
     return [{t("Part"): part, t("Per GPU"): size, t("What it is"): what} for part, size, what in rows]
 
