@@ -13,6 +13,12 @@ from calc.messages import msg
 
 QWEN2_MOE_SHARED_SIZE = 5632
 """Default ``shared_expert_intermediate_size`` of Qwen2-MoE (transformers class default)."""
+OWN_COUNT = MappingProxyType({"deepseek": "n_routed_experts", "qwen2": "num_experts", "qwen3": "num_experts"})
+"""What a family calls the number of its experts, and an error that misses it."""
+PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk", "top_k_experts")
+"""Names of how many experts one token passes."""
+OWN_WIDTH = ("qwen2", "qwen3", "deepseek", "lfm2")
+"""Families whose experts are narrower than their dense MLP: the one width does not stand in for the other."""
 JAMBA_PERIOD, JAMBA_OFFSET = 2, 1
 """Defaults of ``expert_layer_period`` and ``expert_layer_offset`` (transformers class default)."""
 
@@ -39,20 +45,22 @@ def read_experts(fields: Fields, family: Family) -> Experts | None:
     """Experts by the key names of the family; ``None`` = a dense model."""
     if not family.experts:
         return None
-    names = ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts")
+    usual = OWN_COUNT.get(family.experts, "num_local_experts")
+    names = (usual, "num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts")
     may_be_dense = family.mla or family.experts_beside_mlp or family.state is not None
-    count = fields.integer(*names, default=0 if may_be_dense else None, low=0, high=MAX_EXPERTS)
+    dense = may_be_dense and fields.raw("moe_intermediate_size", *PER_TOKEN) is None
+    count = fields.integer(*names, default=0 if dense else None, low=0, high=MAX_EXPERTS)
     if count == 0:
         return None
-    keys = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk", "top_k_experts")
-    per_token = fields.integer(*keys, high=MAX_EXPERTS, default=1)
+    per_token = fields.integer(*PER_TOKEN, high=MAX_EXPERTS, default=1 if family.experts == "llama4" else None)
     if per_token > count:
         raise InputError(
             msg(
                 "{used} experts per token are more than the {count} there are: correct it.", used=per_token, count=count
             )
         )
-    size = fields.integer("moe_intermediate_size", "intermediate_size")
+    own_width = family.experts in OWN_WIDTH or family.experts_beside_mlp
+    size = fields.integer("moe_intermediate_size", *(() if own_width else ("intermediate_size",)))
     return Experts(
         count=count,
         per_token=per_token,

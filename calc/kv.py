@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calc.cache_specs import CacheRules, CacheSpec, heads_per_gpu, layer_bytes_per_token, layer_specs, state_copies
@@ -168,11 +169,13 @@ def plan_blocks(model: ModelSpec, rules: CacheRules, pp: int, *, window_aware: b
     groups = group_caches(owned, window_aware=window_aware, packed=packed)
     return BlockPlan(
         groups=tuple(_cache_group(members) for members in groups),
-        stage_bytes_per_block=tuple(
-            float(max(LEAST_BYTES, *(sum(c.spec.page_bytes for c in members if c.layer in span) for members in groups)))
-            for span in stage_spans(model, pp)
-        ),
+        stage_bytes_per_block=tuple(float(_widest_page_bytes(groups, span)) for span in stage_spans(model, pp)),
     )
+
+
+def _widest_page_bytes(groups: Sequence[Sequence[Owned]], span: range) -> int:
+    pages = (sum(cache.spec.page_bytes for cache in members if cache.layer in span) for members in groups)
+    return max((LEAST_BYTES, *pages))
 
 
 def _cache_group(members: list[Owned]) -> CacheGroup:

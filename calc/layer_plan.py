@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from calc.config import MAX_LAYERS, Fields
 from calc.errors import InputError, UnknownArchitecture
-from calc.messages import msg
+from calc.messages import Message, msg
 from calc.model import FeedForward
 from calc.per_layer import Block
 
@@ -24,8 +24,6 @@ class Mixer(StrEnum):
 
 
 Plan = list[tuple[Mixer, FeedForward]]
-QWEN_FULL_EVERY = 4
-"""Default ``full_attention_interval`` of Qwen3-Next and Qwen3.5 (transformers class default)."""
 JAMBA_PERIOD, JAMBA_OFFSET = 8, 4
 """Defaults of ``attn_layer_period`` and ``attn_layer_offset`` (transformers class default)."""
 _USUAL, _ALONE = FeedForward.USUAL, FeedForward.ABSENT
@@ -77,12 +75,12 @@ def plan_layers(fields: Fields, style: str, layers: int) -> Plan:
 
 
 def _named(names: Sequence[object], table: MappingProxyType[str, tuple[Mixer, FeedForward]]) -> Plan:
-    unknown = next((name for name in names if str(name) not in table), None)
-    if unknown is not None:
+    unknown = [str(name) for name in names if str(name) not in table]
+    if unknown:
         raise UnknownArchitecture(
             msg(
                 "layers of type {name!r} are not modelled in this family: it has {known}.",
-                name=str(unknown),
+                name=unknown[0],
                 known=", ".join(table),
             )
         )
@@ -98,7 +96,9 @@ def _layer_types(fields: Fields, layers: int) -> Plan:
         named = fields.listing(key, layers)
         if named is not None:
             return _named(named, _NAMES)
-    every = fields.integer("full_attention_interval", default=QWEN_FULL_EVERY)
+    if fields.raw("full_attention_interval") is None:
+        raise InputError(_unsaid("layer_types", layers))
+    every = fields.integer("full_attention_interval")
     return _attending(lambda i: (i + 1) % every == 0, layers)
 
 
@@ -124,11 +124,25 @@ def _listed(*keys: str) -> Callable[[Fields, int], Plan]:
         named = fields.listing("layer_types", layers) or fields.listing("layers_block_type", layers)
         if named is not None:
             return _named(named, _NAMES)
-        found = fields.raw(*keys)
-        indices = set(found) if isinstance(found, list) else set()
+        indices = _indices(fields, layers, *keys)
         return _attending(lambda i: i in indices, layers)
 
     return plan
+
+
+def _indices(fields: Fields, layers: int, *keys: str) -> list[object]:
+    found = fields.raw(*keys)
+    if not isinstance(found, list):
+        raise InputError(_unsaid(keys[0], layers))
+    return found
+
+
+def _unsaid(name: str, layers: int) -> Message:
+    return msg(
+        "the config does not say which of its {layers} layers attend: add {name}, or use the model's full config.json.",
+        layers=layers,
+        name=name,
+    )
 
 
 def _jamba(fields: Fields, layers: int) -> Plan:
@@ -158,8 +172,7 @@ def _zamba(fields: Fields, layers: int) -> Plan:
     named = fields.listing("layers_block_type", layers)
     if named is not None:
         return _named(named, _NAMES)
-    found = fields.raw("hybrid_layer_ids")
-    hybrids = set(found) if isinstance(found, list) else set()
+    hybrids = _indices(fields, layers, "hybrid_layer_ids")
     return [(Mixer.BOTH if i in hybrids else Mixer.STATE, _USUAL) for i in range(layers)]
 
 

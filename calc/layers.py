@@ -80,7 +80,8 @@ def _no_heads(fields: Fields, hidden: int) -> Heads:
 
 
 def _kv_heads(fields: Fields, family: Family, heads: int) -> int:
-    if family.name == "Falcon" and not fields.flag("new_decoder_architecture", default=False):
+    is_older_falcon = family.name == "Falcon" and not fields.flag("new_decoder_architecture", default=False)
+    if is_older_falcon or family.name == "GPT-BigCode":
         # Older Falcon configs name KV heads they do not use.
         return 1 if fields.flag("multi_query", default=True) else heads
     return fields.integer("num_key_value_heads", "num_kv_heads", default=heads, high=MAX_HEADS)
@@ -124,7 +125,7 @@ def _with_shared(fields: Fields, layers: list[LayerGroup]) -> list[LayerGroup]:
         raise UnknownArchitecture(
             msg("Layers that share keys and values by use_cla are not modelled: size it from the engine's own log.")
         )
-    shared = min(fields.optional("num_kv_shared_layers") or 0, len(layers))
+    shared = fields.integer("num_kv_shared_layers", default=0, low=0, high=len(layers) - 1)
     own = len(layers) - shared
     return layers[:own] + [replace(layer, kind=LayerKind.SHARED) for layer in layers[own:]]
 

@@ -269,6 +269,7 @@ def _notes(deployment: Deployment, settings: Settings) -> tuple[Message, ...]:
     if len(model.groups) > 1 and not settings.hybrid_kv:
         notes.append(msg("{engine} {version} keeps every token in every layer, local attention included.",
                          engine=deployment.engine.id, version=deployment.engine.version))  # fmt: skip
+    notes.extend(model.config_notes)
     if model.weights_bytes_declared is None:
         notes.extend(model.weight_notes)
     if model.multimodal:

@@ -215,6 +215,8 @@ class ModelSpec:
     """How much more the loaded model may weigh than the config tells, say an encoder it leaves out."""
     weight_notes: tuple[Message, ...] = ()
     """What about the weights had to be assumed."""
+    config_notes: tuple[Message, ...] = ()
+    """Sizes the config does not name and how they were read."""
 
     def with_draft_layers(self, count: int) -> ModelSpec:
         """The model with ``count`` draft layers (multi-token prediction), each like its last attention layer.

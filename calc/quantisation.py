@@ -140,7 +140,16 @@ def _main_scheme(block: Mapping[str, Any], hidden: int, rules: tuple[Rule, ...],
     named = [rule.scheme for rule in rules if rule.scheme is not None]
     if only_named and named:
         return min(named, key=lambda scheme: scheme.bytes_per_parameter)
+    if block and not method_of(block) and not _names_algorithm(block):
+        raise InputError(
+            msg("the config's quantisation names no method: add its quant_method, or leave the whole part out.")
+        )
     return scheme_of(block, hidden)
+
+
+def _names_algorithm(block: Mapping[str, Any]) -> bool:
+    """ModelOpt says null of weights it left alone, with only the cache quantised."""
+    return any(key in block for key in ("quant_algo", "kv_cache_quant_algo", "quantized_layers"))
 
 
 def _plain_code(fields: Fields) -> str:

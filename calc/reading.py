@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calc.architectures import architecture_name, family_of
+from calc.class_defaults import with_class_defaults
 from calc.config import Fields, read_fields
 from calc.dtypes import is_auto, kv_code
 from calc.encoder import read_encoder
@@ -14,7 +15,7 @@ from calc.families import Family
 from calc.layer_weights import dense_size
 from calc.layers import Heads, read_heads, read_layers
 from calc.messages import msg
-from calc.model import LatentAttention, ModelSpec
+from calc.model import LatentAttention, LayerGroup, LayerKind, ModelSpec
 from calc.parameters import count_parameters, max_positions
 from calc.per_layer import in_usual_fields
 from calc.quantisation import read_storage
@@ -23,6 +24,12 @@ from calc.weight_doubts import weight_doubts
 
 MAX_WEIGHT_BYTES = 10**16
 """Most declared bytes accepted; the largest published checkpoint is about 2·10¹²."""
+MAX_PARAMETERS = 10**14
+"""Most parameters believed; fifty times the largest published model."""
+MAX_CACHE_WIDTH = 2**24
+"""Widest K or V of a layer believed, in elements; published ones stay below 2**15."""
+MAX_STATE_ELEMENTS = 2**34
+"""Largest recurrent state of a layer believed, in elements; published ones stay below 2**24."""
 
 
 def read_model(
@@ -36,12 +43,13 @@ def read_model(
     """See :meth:`ModelSpec.from_config`."""
     fields = in_usual_fields(read_fields(config))
     family = family_of(fields)
-    fields = fields.renamed(family.aliases)
+    fields, config_notes = with_class_defaults(fields.renamed(family.aliases), family)
     heads = read_heads(fields, family)
     storage = read_storage(fields, weight_dtype, kv_dtype)
     groups, order = read_layers(fields, family, heads, storage.plain)
     in_order = [groups[index] for index in order]
     count = count_parameters(fields, family, heads, in_order, storage)
+    _check_plausible(count.total, groups)
     encoder = read_encoder(fields, family, heads.hidden)
     doubts = weight_doubts(fields, family, heads, in_order, storage, count, encoder)
     return ModelSpec(
@@ -75,6 +83,7 @@ def read_model(
         encoder_parameters=encoder.parameters,
         weight_doubt_bytes=doubts.more_bytes,
         weight_notes=doubts.notes,
+        config_notes=config_notes,
         first_stage_parameters=count.first_stage,
         extra_parameters=count.extras,
         draft_parameters=count.draft,
@@ -89,6 +98,24 @@ def _compressed_dtype(kv_dtype: str | None) -> str:
             msg("compressed caches are kept in FP8, {dtype} was asked for: choose auto or fp8.", dtype=kv_dtype)
         )
     return "fp8"
+
+
+def _check_plausible(parameters: int, groups: Sequence[LayerGroup]) -> None:
+    """Each width alone may be within bounds and the model they make together still be a slip of the pen."""
+    if all(group.kind in (LayerKind.SHARED, LayerKind.NONE) for group in groups):
+        raise InputError(msg("no layer of the config keeps a cache or a state: use the model's full config.json."))
+    widest = max(group.kv_heads * max(group.head_dim, group.v_head_dim) for group in groups)
+    largest = max(group.state.matrix_elements if group.state else 0 for group in groups)
+    if parameters <= MAX_PARAMETERS and widest <= MAX_CACHE_WIDTH and largest <= MAX_STATE_ELEMENTS:
+        return
+    raise InputError(
+        msg(
+            "The sizes of the config make a model of {count:.1e} parameters and caches {width:count} wide, beyond any "
+            "there is: look for a width with digits too many.",
+            count=float(parameters),
+            width=widest,
+        )
+    )
 
 
 def _declared(weights_bytes: int | None) -> int | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from calc.cache_specs import CacheRules, layer_bytes_per_token, states_per_sequence
+from calc.errors import ImpossibleDeployment
 from calc.kv import BlockPlan, CacheGroup, stage_spans
+from calc.messages import msg
 from calc.model import LayerKind, ModelSpec
 
 SGLANG_STATE_RATIO = 0.9
@@ -31,9 +33,19 @@ def plan_beside_states(model: ModelSpec, rules: CacheRules, pp: int, engine_id: 
     )
     if not attention.layers:
         return _states_alone(model, rules, states)
+    if not all(blocks):
+        raise ImpossibleDeployment(
+            msg(
+                "PP {pp} leaves a stage of {model} without attention layers, which {engine} is not known to serve: use "
+                "fewer stages.",
+                pp=pp,
+                model=model.name,
+                engine=engine_id,
+            )
+        )
     if engine_id == SGLANG:
         kept = SGLANG_STATES_PER_REQUEST if rules.prefix_caching else 1
-        worst = max(state / block for state, block in zip(states, blocks, strict=True) if block)
+        worst = max(state / block for state, block in zip(states, blocks, strict=True))
         return BlockPlan(
             groups=(attention,),
             stage_bytes_per_block=tuple(block * (1 + SGLANG_STATE_RATIO) for block in blocks),

@@ -55,7 +55,8 @@ def _mamba1(fields: Fields, conv: float, matrix: float) -> RecurrentState:
 
 def _inner_width(fields: Fields) -> int:
     """Expansion · hidden size; pure Mamba configs call it ``intermediate_size``."""
-    if fields.raw("mamba_expand") is None and fields.raw("intermediate_size") is not None:
+    pure = fields.raw("num_attention_heads", "n_head") is None
+    if pure and fields.raw("mamba_expand") is None and fields.raw("intermediate_size") is not None:
         return fields.integer("intermediate_size")
     return fields.integer("mamba_expand", "expand", default=MAMBA_EXPAND) * fields.integer("hidden_size")
 
@@ -106,7 +107,8 @@ def _gated_delta_net(fields: Fields, conv: float, matrix: float) -> RecurrentSta
 
 
 def _kda(fields: Fields, conv: float, matrix: float) -> RecurrentState:
-    block = Fields(fields.mapping("linear_attn_config"), fields.outer)
+    part = fields.mapping("linear_attn_config")
+    block = Fields(part, part)
     heads, dim = block.integer("num_heads", high=MAX_HEADS), block.integer("head_dim")
     return RecurrentState(
         kind=StateKind.KDA,
@@ -138,7 +140,7 @@ def _short_conv(fields: Fields, conv: float, matrix: float) -> RecurrentState:
     return RecurrentState(
         kind=StateKind.SHORT_CONV,
         conv_channels=channels,
-        conv_positions=fields.integer("conv_L_cache") - 1,
+        conv_positions=fields.integer("conv_L_cache", low=2) - 1,
         conv_bytes_per_element=conv,
         matrix_elements=0,
         matrix_bytes_per_element=matrix,

@@ -82,7 +82,10 @@ def test_the_fields_of_a_predict_case_arrive() -> None:
     assert scenario.deployment.max_num_seqs == 128
     assert scenario.workload.num_requests == 4800
     assert scenario.workload.http
-    assert [str(note) for note in notes] == ["vllm 0.15.1 has no row of its own: the defaults of 0.14.0 are used."]
+    assert [str(note) for note in notes] == [
+        "vllm 0.15.1 has no row of its own: the defaults of 0.14.0 are used.",
+        "What a start of vllm 0.15.1 takes beside weights and cache rests on a few public logs.",
+    ]
 
 
 @pytest.mark.parametrize("model", ["Qwen/Qwen3-14B", OWN_MODEL])
