@@ -64,6 +64,16 @@ FURTHER: tuple[Family, ...] = (
         **LAYER_NORM_MLP,
     ),
     family_row(
+        "GPT-BigCode",
+        "GPTBigCodeForCausalLM",
+        "gpt_bigcode",
+        tied=True,
+        learned_positions=0,
+        mlp_times_hidden=4,
+        aliases=_GPT,
+        **LAYER_NORM_MLP,
+    ),
+    family_row(
         "GPT-J",
         "GPTJForCausalLM",
         "gptj",

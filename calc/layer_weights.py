@@ -12,6 +12,7 @@ from calc.model import FeedForward, LayerGroup, LayerKind, LayerWeights
 from calc.parts import Names, Part, Split, names_of, weigh
 from calc.quantisation import Storage
 from calc.state_weights import state_parts
+from calc.zamba_weights import zamba_parts
 
 _WITH_EXPERTS = (FeedForward.USUAL, FeedForward.EXPERTS)
 _WITH_MLP = (FeedForward.USUAL, FeedForward.DENSE)
@@ -23,6 +24,8 @@ def layer_weights(
     fields: Fields, family: Family, heads: Heads, group: LayerGroup, storage: Storage, experts: Experts | None, i: int
 ) -> LayerWeights:
     """Layer ``i`` of the model."""
+    if family.hybrid == "zamba":
+        return weigh(zamba_parts(fields, heads.hidden, group, heads.layers, i), storage, f"layers.{i}")
     parts = _mixer(fields, family, heads, group, i) + _feed_forward(fields, family, heads, group, experts, i)
     norms = _norm_count(fields, family) * heads.hidden * (2 if family.norm_has_bias else 1)
     parts.append(Part(elements=norms, split=Split.NONE))

@@ -93,7 +93,8 @@ def _layers(
     found = []
     for i, group in enumerate(layers):
         shape = (group, experts is not None and experts.is_moe(i), dense_size(fields, family, heads.hidden, i))
-        key = (*shape, compression_ratio(fields, i) if storage.is_same_in_every_layer else i)
+        is_alike = storage.is_same_in_every_layer and family.hybrid != "zamba"
+        key = (*shape, compression_ratio(fields, i) if is_alike else i)
         if key not in counted:
             weights = layer_weights(fields, family, heads, group, storage, experts, i)
             counted[key] = alike.setdefault(weights, weights)
