@@ -82,8 +82,11 @@ def offers(asked: Asked, out: WaysOut) -> None:
     for place, way in enumerate(ways[:FIRST_SHOWN]):
         _row(asked, place, way, out.gap.over_bytes)
     if ways[FIRST_SHOWN:]:
-        with st.expander(t("{number} further ways", number=len(ways) - FIRST_SHOWN)):
-            for place, way in enumerate(ways[FIRST_SHOWN:], FIRST_SHOWN):
+        fold = st.expander(
+            t("{number} further ways", number=len(ways) - FIRST_SHOWN), key="ways_further", on_change="rerun"
+        )
+        with fold:
+            for place, way in enumerate(ways[FIRST_SHOWN:] if fold.open else (), FIRST_SHOWN):
                 _row(asked, place, way, out.gap.over_bytes)
     if out.refused:
         with st.expander(t("What does not help here")):
@@ -94,7 +97,7 @@ def _row(asked: Asked, place: int, way: Way, missing_bytes: int) -> None:
     words, button = st.columns(COLUMNS, vertical_alignment="center")
     words.markdown(_text(way, missing_bytes))
     if way.starts:
-        button.button(t("Use this"), key=f"way_{place}", on_click=state.load, args=(_case(asked, way),))
+        button.button(t("Use this"), key=f"way_{place}", on_click=_use, args=(asked, way))
 
 
 def _text(way: Way, missing_bytes: int) -> str:
@@ -106,6 +109,10 @@ def _text(way: Way, missing_bytes: int) -> str:
         f":gray[{parts.escape(about_ways.side_effects(way))}] {flags}",
     )
     return "  \n".join(lines)
+
+
+def _use(asked: Asked, way: Way) -> None:
+    state.load(_case(asked, way))
 
 
 def _case(asked: Asked, way: Way) -> dict[str, Any]:
