@@ -85,7 +85,8 @@ def read_bytes_per_token(group: LayerGroup, kv_dtype: str, tp: int) -> float:
         return sum(cache.bytes_per_record / cache.tokens_per_record for cache in endless_caches(group))
     if not group.head_dim:
         return 0.0
-    if kv_dtype == "fp8" and group.kind is LayerKind.MLA and group.sparse_index_bytes_per_token:
+    is_sparse = group.sparse_index_bytes_per_token > 0 or group.follows_index
+    if kv_dtype == "fp8" and group.kind is LayerKind.MLA and is_sparse:
         return SPARSE_FP8_RECORD_BYTES + group.sparse_index_bytes_per_token
     heads = 1 if group.kind is LayerKind.MLA else heads_per_gpu(group.kv_heads, tp)
     scales = INT8_KV_SCALE_BYTES * (1 + bool(group.v_head_dim)) if kv_dtype == "int8" else 0

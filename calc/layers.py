@@ -152,7 +152,8 @@ def _mla_layers(fields: Fields, heads: Heads) -> list[LayerGroup]:
     owners = fields.listing("indexer_types", heads.layers)
     if owners is None:
         return [indexed] * heads.layers
-    return [indexed if owner == "full" else replace(indexed, sparse_index_bytes_per_token=0) for owner in owners]
+    following = replace(plain, follows_index=True)
+    return [indexed if owner == "full" else following for owner in owners]
 
 
 def _attention_layers(fields: Fields, family: Family, heads: Heads) -> list[LayerGroup]:

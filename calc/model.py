@@ -71,6 +71,8 @@ class LayerGroup:
     """Window or chunk length of SLIDING and CHUNKED layers."""
     sparse_index_bytes_per_token: int = 0
     """Per layer, for sparse-attention indexers (DeepSeek-V3.2)."""
+    follows_index: bool = False
+    """Attends to what an earlier layer's index chose: no index keys of its own, the same record (GLM-5.2)."""
     state: RecurrentState | None = None
     """Of RECURRENT layers, and of layers with attention and Mamba side by side (Falcon-H1)."""
     feed_forward: FeedForward = FeedForward.USUAL
