@@ -207,6 +207,8 @@ class ModelSpec:
     """Of a vision encoder and its projector, counted in ``parameters``, kept unquantised."""
     first_stage_parameters: int = 0
     """Beside the embedding, divided over TP: per-layer embeddings (Gemma 3n, 4) and their projections."""
+    vocab_copies: int = 0
+    """Matrices over the vocabulary on pipeline stages that need none: some classes create them on every stage."""
     extra_parameters: int = 0
     """Final norm, head bias and learned positions: held in full by every rank of the last stage."""
     draft_parameters: int = 0

@@ -20,6 +20,7 @@ from calc.parameters import count_parameters, max_positions
 from calc.per_layer import in_usual_fields
 from calc.quantisation import read_storage
 from calc.rotary import rope_cache_bytes
+from calc.stage_vocab import vocab_copies
 from calc.weight_doubts import weight_doubts
 
 MAX_WEIGHT_BYTES = 10**16
@@ -85,6 +86,7 @@ def read_model(
         weight_notes=doubts.notes,
         config_notes=config_notes,
         first_stage_parameters=count.first_stage,
+        vocab_copies=vocab_copies(family, count.head == 0),
         extra_parameters=count.extras,
         draft_parameters=count.draft,
         draft_layer=count.draft_layer,

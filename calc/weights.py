@@ -38,11 +38,14 @@ def _estimated(model: ModelSpec, tp: int, pp: int, ep: bool, dp: int) -> tuple[i
     per_layer = _per_layer(model, tp, ep, dp)
     stages = [sum(per_layer[layer] for layer in span) for span in stage_spans(model, pp)]
     vocab_bytes, plain = _vocab_bytes(model, tp), model.storage.plain_bytes_per_parameter
-    stages[0] += vocab_bytes + (model.encoder_parameters + model.first_stage_parameters) * plain / tp
+    copies = [model.vocab_copies] * pp
+    copies[0] = max(copies[0], 1)
+    copies[-1] = max(copies[-1], 1 if model.tied_embeddings or pp > 1 else 2)
+    stages[0] += model.first_stage_parameters * plain / tp
     stages[-1] += model.extra_parameters * plain
-    if not model.tied_embeddings or pp > 1:
-        stages[-1] += vocab_bytes
-    return tuple(round(stage) + model.rope_cache_bytes for stage in stages)
+    # Encoders are created on every stage, though only the first runs them (vLLM 0.32 ``models/interfaces.py``).
+    everywhere = model.encoder_parameters * plain / tp + model.rope_cache_bytes
+    return tuple(round(stage + copy * vocab_bytes + everywhere) for stage, copy in zip(stages, copies, strict=True))
 
 
 def _per_layer(model: ModelSpec, tp: int, ep: bool, dp: int) -> list[float]:
