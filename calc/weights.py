@@ -40,7 +40,8 @@ def _estimated(model: ModelSpec, tp: int, pp: int, ep: bool, dp: int) -> tuple[i
     vocab_bytes, plain = _vocab_bytes(model, tp), model.storage.plain_bytes_per_parameter
     copies = [model.vocab_copies] * pp
     copies[0] = max(copies[0], 1)
-    copies[-1] = max(copies[-1], 1 if model.tied_embeddings or pp > 1 else 2)
+    # The last stage needs the head; the embedding is with it on a single stage, and where every stage has one.
+    copies[-1] = 1 if model.tied_embeddings or (pp > 1 and not model.vocab_copies) else 2
     stages[0] += model.first_stage_parameters * plain / tp
     stages[-1] += model.extra_parameters * plain
     # Encoders are created on every stage, though only the first runs them (vLLM 0.32 ``models/interfaces.py``).
