@@ -63,11 +63,15 @@ def _mamba2(fields: Fields, hidden: int, state: RecurrentState, name: str) -> li
     heads = fields.integer("mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "num_heads", high=MAX_HEADS)
     bias = fields.flag("mamba_proj_bias", "use_bias", "add_bias_linear", default=False)
     conv_bias = fields.flag("mamba_conv_bias", "use_conv_bias", default=True)
-    out = 2 * inner + channels + heads
+    out = 2 * inner + heads
+    # A single group of B and C is kept by every rank; several are divided.
+    split = Split.NONE if state.groups == 1 else Split.EVEN
     norm = inner if fields.flag("mamba_rms_norm", default=True) else 0
     return [
         _matrix(hidden * out + (out if bias else 0), f"{name}.in_proj"),
-        _small((inner + channels) * (_kernel(state) + (1 if conv_bias else 0))),
+        Part(elements=(hidden + bias) * channels, split=split, module=f"{name}.in_proj"),
+        _small(inner * (_kernel(state) + (1 if conv_bias else 0))),
+        Part(elements=channels * (_kernel(state) + (1 if conv_bias else 0)), split=split),
         _small(3 * heads + norm),
         _matrix(inner * hidden + (hidden if bias else 0), f"{name}.out_proj"),
     ]
