@@ -32,6 +32,8 @@ USUAL_ENCODERS: Mapping[str, int] = MappingProxyType(
     }
 )
 """Families published with an encoder, where the text part of the config does not show it."""
+WHOLE_ENCODERS = ("Gemma 3n", "Gemma 4")
+"""Families whose encoders vLLM builds with transformers, in full on every TP rank (0.32 ``models/gemma4_mm.py``)."""
 TEXT_ONLY_HIDDEN = 2048
 """Gemma 3 below this width (270M, 1B) has no encoder."""
 

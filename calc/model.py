@@ -205,6 +205,8 @@ class ModelSpec:
     """True when the checkpoint holds more than the language model."""
     encoder_parameters: int = 0
     """Of a vision encoder and its projector, counted in ``parameters``, kept unquantised."""
+    whole_encoder: bool = False
+    """The encoder is held in full by every TP rank instead of being divided."""
     first_stage_parameters: int = 0
     """Beside the embedding, divided over TP: per-layer embeddings (Gemma 3n, 4) and their projections."""
     vocab_copies: int = 0

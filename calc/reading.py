@@ -9,7 +9,7 @@ from calc.architectures import architecture_name, family_of
 from calc.class_defaults import with_class_defaults
 from calc.config import Fields, read_fields
 from calc.dtypes import is_auto, kv_code
-from calc.encoder import read_encoder
+from calc.encoder import WHOLE_ENCODERS, read_encoder
 from calc.errors import InputError
 from calc.families import Family
 from calc.layer_weights import dense_size
@@ -82,6 +82,7 @@ def read_model(
         rope_cache_bytes=rope_cache_bytes(fields, family, heads, groups, storage),
         multimodal=fields.is_multimodal,
         encoder_parameters=encoder.parameters,
+        whole_encoder=family.name in WHOLE_ENCODERS,
         weight_doubt_bytes=doubts.more_bytes,
         weight_notes=doubts.notes,
         config_notes=config_notes,

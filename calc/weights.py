@@ -45,7 +45,8 @@ def _estimated(model: ModelSpec, tp: int, pp: int, ep: bool, dp: int) -> tuple[i
     stages[0] += model.first_stage_parameters * plain / tp
     stages[-1] += model.extra_parameters * plain
     # Encoders are created on every stage, though only the first runs them (vLLM 0.32 ``models/interfaces.py``).
-    everywhere = model.encoder_parameters * plain / tp + model.rope_cache_bytes
+    encoder_bytes = model.encoder_parameters * plain / (1 if model.whole_encoder else tp)
+    everywhere = encoder_bytes + model.rope_cache_bytes
     return tuple(round(stage + copy * vocab_bytes + everywhere) for stage, copy in zip(stages, copies, strict=True))
 
 
