@@ -157,7 +157,7 @@ def lines(log: StartupLog) -> Rows:
 
 
 def _words(line_number: int, line: str) -> str:
-    return t("line {number}: {words}", number=f"{line_number:,}", words=line)
+    return t("line {number}: {words}", number=show.count(line_number), words=line)
 
 
 def _value(name: str, seen: Seen[float] | Seen[str] | Seen[bool]) -> str:
