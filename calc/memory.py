@@ -175,6 +175,7 @@ def _report(
     kv_pool = max(0, stage.room_bytes)
     covered = stage.budget_bytes - stage.room_bytes - stage.weights_bytes
     all_runtime = runtime.activation_bytes + runtime.non_torch_bytes + runtime.graph_bytes + runtime.context_bytes
+    held = stage.weights_bytes + all_runtime + kv_pool
     half = band_half_bytes(deployment, stage)
     over = pool.short_bytes
     concurrency, notes = _peak(deployment, settings, pool, load)
@@ -192,7 +193,7 @@ def _report(
         graphs_in_budget=engine.graphs_in_budget,
         kv_pool_bytes=kv_pool,
         kv_pool_band_bytes=(max(0, kv_pool - half), kv_pool + half),
-        margin_bytes=deployment.gpu.memory_bytes - stage.weights_bytes - all_runtime - kv_pool,
+        margin_bytes=deployment.gpu.memory_bytes - held,
         over_bytes=over,
         fits=over == 0,
         kv_bytes_per_token=kv_bytes_per_token(model, settings.kv_dtype, deployment.tp, deployment.pp),
@@ -214,7 +215,21 @@ def _report(
         num_seqs_limit=settings.max_num_seqs * deployment.dp,
         peak_is_known=load.concurrency is not None,
         runtime_in_budget_bytes=covered,
-        notes=notes + _idle_notes(idle) + _notes(deployment, settings),
+        notes=notes + _idle_notes(idle) + _given_notes(deployment, held) + _notes(deployment, settings),
+    )
+
+
+def _given_notes(deployment: Deployment, held_bytes: int) -> tuple[Message, ...]:
+    """A pool is taken as given, also where no GPU of this size could hold it."""
+    given = deployment.kv_tokens is not None or deployment.kv_pool_bytes_per_gpu is not None
+    if not given or held_bytes <= deployment.gpu.memory_bytes:
+        return ()
+    return (
+        msg(
+            "The KV pool given, weights and runtime take {held:gib} of each GPU, which has {total:gib}: check it.",
+            held=held_bytes,
+            total=deployment.gpu.memory_bytes,
+        ),
     )
 
 

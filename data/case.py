@@ -186,7 +186,7 @@ def _read_pool(fields: Fields) -> int | None:
 
 def _read_engine(fields: Fields) -> tuple[Engine, tuple[Message, ...]]:
     """The defaults of the nearest row, under the version that was asked for."""
-    version = fields.text("engine_version")
+    version = (fields.text("engine_version") or "").strip() or None
     engine, notes = catalogue.engine(fields.text("engine") or DEFAULT_ENGINE, version, fields.text("date"))
     asynchronous = fields.flag("async_scheduling")
     return replace(

@@ -272,6 +272,15 @@ def test_a_version_between_rows_takes_the_older_row_and_says_so() -> None:
     assert catalogue.engine("vllm", "0.19.0") == (row, ())
 
 
+@pytest.mark.parametrize("name", ["nightly", "main", "latest"])
+def test_a_version_without_a_number_is_the_newest_and_an_empty_one_no_version(name: str) -> None:
+    newest, no_notes = catalogue.engine("vllm")
+    row, notes = catalogue.engine("vllm", name)
+    assert row == newest
+    assert str(notes[0]) == f"vllm {name} has no row of its own: the defaults of {newest.version} are used."
+    assert catalogue.engine("vllm", "") == (newest, no_notes)
+
+
 def test_versions_compare_as_numbers() -> None:
     assert catalogue.engine("vllm", "0.9.2")[0].version == "0.9.0"
     assert catalogue.engine("vllm", "v0.11.1rc2")[0].version == "0.11.0"

@@ -108,3 +108,10 @@ def test_a_stage_without_attention_is_refused_where_no_engine_is_known_to_serve_
     case = {"model": "nvidia/NVIDIA-Nemotron-Nano-9B-v2", "gpu": GPU, "engine": engine, "pp": 8}
     with pytest.raises(PlimsollError, match="without attention layers"):
         estimate(case)
+
+
+@pytest.mark.parametrize("given", [{"kv_tokens": 10**9}, {"kv_pool_bytes_per_gpu": 4 * 10**12}])
+def test_a_given_pool_larger_than_its_gpu_is_taken_and_said(given: dict[str, Any]) -> None:
+    case = {"model": "Qwen/Qwen3-14B", "gpu": "h100-sxm"}
+    assert any("The KV pool given" in note for note in estimate({**case, **given})["notes"])
+    assert not any("The KV pool given" in note for note in estimate({**case, "kv_tokens": 1000})["notes"])

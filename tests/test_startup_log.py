@@ -334,3 +334,11 @@ def test_recorded_figures_come_back_from_the_lines_they_were_logged_in(logged: l
             "num_blocks": seen.get("gpu_blocks"),
         }
         assert {name: found[name] for name in found} == pytest.approx({name: expected[name] for name in found})
+
+
+def test_a_log_of_many_starts_is_read_in_time_that_grows_with_its_length() -> None:
+    once = (Path(__file__).parent.parent / "data/samples/sample-startup-vllm.log").read_text(encoding="utf-8")
+    begun_s = time.perf_counter()
+    log = read_startup_log("\n".join([once] * 3000))
+    assert log.starts > 2000
+    assert time.perf_counter() - begun_s < 5

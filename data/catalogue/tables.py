@@ -188,13 +188,13 @@ def engine(
 ) -> tuple[Engine, tuple[Message, ...]]:
     """Defaults of an engine version and notes on how it was chosen.
 
-    A version between two rows takes the older one. Without a version: the newest released by ``on_date`` (ISO date),
-    else the newest.
+    A version between two rows takes the older one, a name without a number (nightly, main) the newest. Without a
+    version: the newest released by ``on_date`` (ISO date), else the newest.
     """
     rows = [row for row in engines() if row.id == id.strip().lower()]
     if not rows:
         raise _unknown(msg("engine"), id, {row.id: row for row in engines()})
-    if version is not None:
+    if version is not None and version.strip():
         return _by_version(rows, version)
     known = [row for row in rows if on_date is None or row.released <= on_date]
     if known:
@@ -206,7 +206,8 @@ def engine(
 
 def _by_version(rows: list[Engine], version: str) -> tuple[Engine, tuple[Message, ...]]:
     asked = _version_key(version)
-    older = [row for row in rows if _version_key(row.version) <= asked]
+    is_numbered = any(ch.isdigit() for ch in version)
+    older = [row for row in rows if not is_numbered or _version_key(row.version) <= asked]
     row = older[-1] if older else rows[0]
     if _version_key(row.version) == asked:
         return row, ()

@@ -7,7 +7,7 @@ words that are looked for and do not matter. Only the words matched are kept, ne
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,9 +114,9 @@ def read_startup_log(text: str) -> StartupLog:
             )
         )
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    begins = _begins(text)
-    last = text[begins[-1] :]
     lines = _Lines(text)
+    begins = _begins(text, lines)
+    last = text[begins[-1] :]
     hits = [hit for rule in RULES if rule.words in last for hit in _hits(rule, last)]
     refusals = tuple(found.refusal(lines.number(begins[-1] + found.position)) for found in refusals_in(last))
     if not refusals and not any(hit.field in TELLS_START for hit in hits):
@@ -160,6 +160,11 @@ class _Lines:
     def number(self, position: int) -> int:
         """1-based line of a position."""
         return bisect_right(self._ends, position - 1) + 1
+
+    def start(self, position: int) -> int:
+        """Where the line of a position begins."""
+        before = bisect_left(self._ends, position)
+        return self._ends[before - 1] + 1 if before else 0
 
 
 def _places(words: str, text: str) -> Iterator[int]:
@@ -221,21 +226,22 @@ def _engine(hits: Sequence[_Hit]) -> str:
     return max(set(memory), key=memory.count) if memory else VLLM
 
 
-def _begins(text: str) -> list[int]:
+def _begins(text: str, lines: _Lines) -> list[int]:
     """Where each start begins: at the surest words it has, once the start before got somewhere."""
     owner_words = next((words for _, words in STARTS if words in text), None)
     if owner_words is None:
         return [0]
-    progress = sorted(
+    told = [
         position
         for rule in RULES
         if TELLS_START & set(rule.fields) and rule.words in text
         for position in _places(rule.words, text)
-    ) + sorted(found.position for found in refusals_in(text))
+    ]
+    progress = sorted(told + [found.position for found in refusals_in(text)])
     begins = [0]
     for mark in sorted(_places(owner_words, text)):
-        line_start = text.rfind("\n", 0, mark) + 1
-        if any(begins[-1] <= place < line_start for place in progress):
+        line_start = lines.start(mark)
+        if bisect_left(progress, begins[-1]) < bisect_left(progress, line_start):
             begins.append(line_start)
     return begins
 
