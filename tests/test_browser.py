@@ -157,6 +157,7 @@ def test_values_survive_a_reload(browser: Any, site: str) -> None:
     page.goto(site)
     wait_until_idle(page)
     type_number(page, "Request rate (requests/s)", "1.75")
+    page.wait_for_url("**rate=1.75**")
     page.reload()
     wait_until_idle(page)
     expect(page.get_by_label("Request rate (requests/s)", exact=True)).to_have_value("1.75")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calc import latency
@@ -127,6 +127,7 @@ def test_mamba_2_groups_are_copied_where_tp_does_not_divide_them() -> None:
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *(row["id"] for row in ROWS)])
+@settings(deadline=None)
 @given(tokens=st.integers(1, 200_000), more=st.integers(0, 100_000), caching=st.booleans())
 def test_longer_sequences_never_take_less(name: str, tokens: int, more: int, caching: bool) -> None:
     spec = model(name)
@@ -137,6 +138,7 @@ def test_longer_sequences_never_take_less(name: str, tokens: int, more: int, cac
     assert plan.blocks_per_request(tokens, 8192) <= plan.blocks_per_request(tokens + more, 8192)
 
 
+@settings(deadline=None)
 @given(tokens=st.integers(1, 100_000), times=st.integers(1, 9), tp=st.sampled_from([1, 2, 4, 8]))
 def test_full_attention_is_linear_in_tokens(tokens: int, times: int, tp: int) -> None:
     spec = model("Qwen/Qwen3-32B")
@@ -144,6 +146,7 @@ def test_full_attention_is_linear_in_tokens(tokens: int, times: int, tp: int) ->
 
 
 @pytest.mark.parametrize("name", HYBRIDS)
+@settings(deadline=None)
 @given(tokens=st.integers(0, 200_000), step=st.integers(1, 1000))
 def test_hybrids_are_affine_a_fixed_state_and_a_rate(name: str, tokens: int, step: int) -> None:
     spec = model(name)
@@ -251,6 +254,7 @@ def test_caches_no_engine_can_unify_are_refused() -> None:
         group_caches([Owned(layer=0, spec=latent), Owned(layer=1, spec=state)], window_aware=True, packed=False)
 
 
+@settings(deadline=None)
 @given(
     kinds=st.lists(st.sampled_from(["full", "local", "state"]), min_size=1, max_size=40),
     pp=st.integers(1, 4),
@@ -393,6 +397,7 @@ def test_a_hybrid_is_simulated_with_its_states() -> None:
     assert fixed == 3 * 2
 
 
+@settings(deadline=None)
 @given(fixed=st.integers(0, 6), blocks=st.integers(12, 60))
 def test_no_more_requests_run_than_their_fixed_blocks_allow(fixed: int, blocks: int) -> None:
     count = 30
