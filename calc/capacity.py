@@ -40,7 +40,8 @@ class Room:
 
     def sequences(self, tokens: int) -> float:
         """Sequences of ``tokens`` cached tokens that one replica holds."""
-        return self.pool_blocks / self.blocks(tokens)
+        held = self.plan.sequences(self.report.num_blocks, tokens, self.settings.in_flight_tokens)
+        return held * self.deployment.dp
 
     def blocks(self, tokens: int, *, running: bool = True) -> int:
         """Blocks of one sequence; one that is not running has nothing on its way out of a window."""

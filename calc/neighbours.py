@@ -8,7 +8,7 @@ from calc.capacity import Room
 from calc.deployment import Deployment
 from calc.engine import FractionOf
 from calc.kv import NULL_BLOCKS
-from calc.memory import MemoryReport, estimate_memory, sequences_at
+from calc.memory import MemoryReport, estimate_memory
 from calc.model import ModelSpec
 from calc.units import GIB
 
@@ -108,20 +108,21 @@ def _tenant(deployment: Deployment, length_tokens: int) -> Tenant:
     length = min(length_tokens, deployment.model.max_position_tokens)
     deployment = replace(deployment, max_model_len_tokens=min(length, deployment.max_model_len_tokens or length))
     report = estimate_memory(deployment)
+    room = Room.of(deployment, report)
     return Tenant(
         name=deployment.model.name,
         fraction=deployment.memory_fraction or 0.0,
         report=report,
         length_tokens=length,
-        sequences=sequences_at(deployment, report, length) if report.fits else 0.0,
+        sequences=room.sequences(length) if report.fits else 0.0,
         held_bytes=report.total_bytes - report.margin_bytes,
-        least_fraction=_least_fraction(deployment, report),
+        least_fraction=_least_fraction(room),
     )
 
 
-def _least_fraction(deployment: Deployment, report: MemoryReport) -> float | None:
-    if deployment.engine.fraction_of is not FractionOf.TOTAL:
+def _least_fraction(room: Room) -> float | None:
+    report = room.report
+    if room.deployment.engine.fraction_of is not FractionOf.TOTAL:
         return None
-    room = Room.of(deployment, report)
     one = room.bytes_of(room.blocks(report.max_model_len_tokens) + NULL_BLOCKS)
     return (report.weights_bytes + report.runtime_in_budget_bytes + one) / report.total_bytes

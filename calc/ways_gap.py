@@ -7,9 +7,10 @@ from enum import StrEnum
 
 import numpy as np
 
+from calc.capacity import Room
 from calc.deployment import Deployment
 from calc.latency import load_of
-from calc.memory import MemoryReport, estimate_memory, sequences_at
+from calc.memory import MemoryReport, estimate_memory
 from calc.scenario import Scenario
 from calc.units import GIB
 from calc.workload import Closed, LengthDistribution, Workload
@@ -146,10 +147,11 @@ def longest_length(deployment: Deployment, memory: MemoryReport) -> int | None:
     """The longest max model length with which the engine starts, up to the model's own; ``None`` = none does."""
     if memory.kv_pool_bytes == 0:
         return None
+    room = Room.of(deployment, memory)
     low, high = 0, deployment.model.max_position_tokens // LENGTH_GRAIN_TOKENS
     while low < high:
         middle = (low + high + 1) // 2
-        fits = sequences_at(deployment, memory, middle * LENGTH_GRAIN_TOKENS) >= 1
+        fits = room.sequences(middle * LENGTH_GRAIN_TOKENS) >= 1
         low, high = (middle, high) if fits else (low, middle - 1)
     # The engine keeps blocks back that the sequences above are counted with, and its budget may follow the length.
     for grains in range(low, max(0, low - 2 - low // 100), -1):

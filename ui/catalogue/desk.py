@@ -10,6 +10,7 @@ import streamlit as st
 
 from calc.errors import PlimsollError
 from data.own_text import EARLIEST, checked_date, one_line
+from data.store import OwnEntry
 from ui import format as show
 from ui import parts, resources, state
 from ui.glossary import OWN_FIELDS
@@ -150,6 +151,20 @@ def own_table(kind: str, rows: Sequence[Mapping[str, str]], names: Mapping[str, 
             key=f"{kind}_csv", on_click="ignore", icon=":material/download:",
         )  # fmt: skip
     return chosen
+
+
+def own_rows(kind: str, rows: Sequence[OwnEntry], shown: Sequence[Mapping[str, str]]) -> OwnEntry | None:
+    """:func:`own_table` of rows known by their names, whose newest version comes first; the chosen row."""
+    chosen = own_table(kind, shown, {row.name: row.name for row in rows})
+    return next((row for row in rows if row.name == chosen), None)
+
+
+def use_button(kind: str, on_click: Callable[..., None], *args: Any, refused: str = "") -> None:
+    """Puts the chosen row into the scenario; ``refused`` says why it cannot."""
+    st.button(
+        t("Use in the scenario"), key=f"{kind}_use", icon=":material/arrow_back:", disabled=bool(refused),
+        help=refused or None, on_click=on_click, args=args,
+    )  # fmt: skip
 
 
 def shipped_table(kind: str, rows: Sequence[Mapping[str, str]]) -> None:

@@ -38,14 +38,10 @@ def show() -> None:
             _form()
     desk.outcome()
     rows = resources.own_versions("own_gpu")
-    chosen = desk.own_table("own_gpu", about_catalogue.own_gpus(rows), {row.name: row.name for row in rows})
+    chosen = desk.own_rows("own_gpu", rows, about_catalogue.own_gpus(rows))
     if chosen is not None:
-        newest = next(row for row in rows if row.name == chosen)
-        st.button(
-            t("Use in the scenario"), key="own_gpu_use", icon=":material/arrow_back:",
-            on_click=_use, args=(newest.entry_id, newest.name),
-        )  # fmt: skip
-        parts.notes(odd_figures(gpu_of(newest)))
+        desk.use_button("own_gpu", _use, chosen.entry_id, chosen.name)
+        parts.notes(odd_figures(gpu_of(chosen)))
     desk.shipped_table("gpu", about_catalogue.shipped_gpus())
 
 

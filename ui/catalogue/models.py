@@ -22,13 +22,9 @@ def show() -> None:
             _form()
     desk.outcome()
     rows = resources.own_versions("own_model")
-    chosen = desk.own_table("own_model", about_catalogue.own_models(rows), {row.name: row.name for row in rows})
+    chosen = desk.own_rows("own_model", rows, about_catalogue.own_models(rows))
     if chosen is not None:
-        newest = next(row for row in rows if row.name == chosen)
-        st.button(
-            t("Use in the scenario"), key="own_model_use", icon=":material/arrow_back:",
-            on_click=_use, args=(newest.entry_id, newest.name),
-        )  # fmt: skip
+        desk.use_button("own_model", _use, chosen.entry_id, chosen.name)
     desk.shipped_table("model", about_catalogue.shipped_models())
 
 

@@ -43,10 +43,8 @@ def _label(row: OwnEntry) -> str:
 
 def _use_button(row: OwnEntry) -> None:
     fits = row.name == state.price_name(state.get("gpu"))
-    st.button(
-        t("Use in the scenario"), key="own_price_use", icon=":material/arrow_back:", disabled=not fits,
-        help=None if fits else t("It is the price of another GPU than the scenario's."), on_click=_use, args=(row,),
-    )  # fmt: skip
+    refused = "" if fits else t("It is the price of another GPU than the scenario's.")
+    desk.use_button("own_price", _use, row, refused=refused)
 
 
 def _form() -> None:

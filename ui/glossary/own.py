@@ -2,74 +2,28 @@
 
 from __future__ import annotations
 
-from calc.messages import msg
-from ui.glossary.fields import Field, table_of
+from dataclasses import replace
+
+from calc.messages import Message, msg
+from ui.glossary.fields import FIELDS, Field, table_of
+
+NONE_HERE = msg("Empty if the GPU has none.")
+
+
+def _peak(code: str, label: Message, help: Message) -> Field:
+    """A dense peak, in the bounds of the one at the side."""
+    return replace(FIELDS["own_bf16"], key=f"gpu_{code}_tflops", label=label, help=help)
+
 
 OWN_FIELDS = table_of(
     Field(key="gpu_name", label=msg("Name"), help=msg("As the team calls it. The same name again is a new version.")),
-    Field(
-        key="gpu_memory_gib",
-        label=msg("Memory"),
-        unit="GiB",
-        low=1,
-        high=2048,
-        step=1,
-        help=msg("As the driver shows it (nvidia-smi: MiB / 1024), not the figure on the box."),
-    ),
-    Field(
-        key="gpu_bandwidth_gb_per_s",
-        label=msg("Memory bandwidth"),
-        unit="GB/s",
-        low=10,
-        high=50_000,
-        step=100,
-        help=msg("From the data sheet. Needed for latency, not for memory."),
-    ),
-    Field(
-        key="gpu_bf16_tflops",
-        label=msg("BF16 peak"),
-        unit="TFLOP/s",
-        low=1,
-        high=100_000,
-        step=50,
-        help=msg("Tensor cores. Needed for latency, not for memory."),
-    ),
-    Field(
-        key="gpu_fp16_tflops",
-        label=msg("FP16 peak"),
-        unit="TFLOP/s",
-        low=1,
-        high=100_000,
-        step=50,
-        help=msg("Tensor cores; what GPUs without BF16 compute in."),
-    ),
-    Field(
-        key="gpu_fp8_tflops",
-        label=msg("FP8 peak"),
-        unit="TFLOP/s",
-        low=1,
-        high=100_000,
-        step=50,
-        help=msg("Empty if the GPU has none."),
-    ),
-    Field(
-        key="gpu_int8_tflops",
-        label=msg("INT8 peak"),
-        unit="TOP/s",
-        low=1,
-        high=100_000,
-        step=50,
-        help=msg("Empty if the GPU has none."),
-    ),
-    Field(
-        key="gpu_fp4_tflops",
-        label=msg("FP4 peak"),
-        unit="TFLOP/s",
-        low=1,
-        high=200_000,
-        step=50,
-        help=msg("Empty if the GPU has none."),
-    ),
+    replace(FIELDS["own_memory"], key="gpu_memory_gib"),
+    replace(FIELDS["own_bandwidth"], key="gpu_bandwidth_gb_per_s"),
+    _peak("bf16", msg("BF16 peak"), msg("Tensor cores. Needed for latency, not for memory.")),
+    _peak("fp16", msg("FP16 peak"), msg("Tensor cores; what GPUs without BF16 compute in.")),
+    _peak("fp8", msg("FP8 peak"), NONE_HERE),
+    replace(_peak("int8", msg("INT8 peak"), NONE_HERE), unit="TOP/s"),
+    replace(_peak("fp4", msg("FP4 peak"), NONE_HERE), high=200_000),
     Field(
         key="gpu_sparse",
         label=msg("The sheet states peaks with sparsity"),
@@ -99,14 +53,7 @@ OWN_FIELDS = table_of(
         help=msg("Gen 4 x16: 32, Gen 5 x16: 64."),
     ),
     Field(key="price_gpu", label=msg("GPU"), help=msg("Which GPU the price is for; your own stand first.")),
-    Field(
-        key="price_gpu_hour",
-        label=msg("Price of a GPU-hour"),
-        low=0,
-        high=10_000,
-        step=0.1,
-        help=msg("For one GPU, not for the node it stands in."),
-    ),
+    replace(FIELDS["price"], key="price_gpu_hour", help=msg("For one GPU, not for the node it stands in.")),
     Field(key="price_currency", label=msg("Currency"), help=msg("Amounts of different currencies are never compared.")),
     Field(
         key="price_commitment",

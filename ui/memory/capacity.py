@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from calc.capacity import Mark, Room, curve, marks, share_prefix
+from calc.capacity import Room, curve, share_prefix
 from calc.errors import PlimsollError
 from calc.latency import LatencyReport
 from calc.memory import MemoryReport
@@ -18,28 +18,17 @@ from calc.units import GB
 from calc.workload import MAX_TOKENS
 from data import catalogue
 from ui import charts, inputs, parts, resources
+from ui.memory.found import Found, Points, found_for
 from ui.resources import Asked
 from ui.story import about_capacity, about_memory, about_sessions
 from ui.text import t
 
-Points = Sequence[tuple[float, float]]
 LEAST_PAUSE_S = 1.0
 SMALL = "meta-llama/Llama-3.1-8B-Instruct"
 """The second model at first: small enough to sit beside another."""
 BLOCKS_SOURCE = "vLLM 0.32 v1/core/kv_cache_utils.py, single_type_kv_cache_manager.py"
 EVICTION_SOURCE = "vLLM 0.32 v1/core/block_pool.py: least recently used block first"
 FRACTION_SOURCE = "vLLM v1/worker/utils.py: request_memory; SGLang memory_hook.py; TensorRT-LLM kvcache.md"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """What every question of this view begins with."""
-
-    asked: Asked
-    memory: MemoryReport
-    room: Room
-    marks: tuple[Mark, ...]
-    points: Points
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,20 +42,6 @@ class Reply:
     curve: tuple[str, Points] | None
 
 
-@st.cache_resource(
-    max_entries=resources.KEPT, show_spinner=False, hash_funcs={Asked: lambda asked: asked.key, MemoryReport: repr}
-)
-def _found(asked: Asked, memory: MemoryReport) -> Found:
-    room = Room.of(asked.scenario.deployment, memory)
-    return Found(
-        asked=asked,
-        memory=memory,
-        room=room,
-        marks=marks(room, asked.scenario.workload),
-        points=curve(room),
-    )
-
-
 @st.cache_resource(show_spinner=False)
 def _spec(model: str) -> ModelSpec:
     return catalogue.model(model).spec()
@@ -77,7 +52,7 @@ def show(asked: Asked, memory: MemoryReport) -> None:
     if not memory.fits:
         st.info(about_memory.sentence(memory))
         return
-    found = _found(asked, memory)
+    found = found_for(asked, memory)
     parts.section(t("Sequences the pool holds"), about_capacity.limit(found.marks[0], memory))
     parts.prose(about_capacity.lengths(found.marks, found.room))
     questions = {

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import streamlit as st
 
 from calc.block_size import block_size_row
-from calc.capacity import Mark, Room, marks
 from calc.eviction import Budgets, evict
 from calc.kv_formats import alignment_of, formats_of
 from calc.lives import NO_ATTENTION
@@ -18,6 +15,7 @@ from calc.memory import MemoryReport
 from calc.waste import BLOCK_SIZES_TOKENS, WasteReport, waste_of
 from calc.workload import MAX_TOKENS
 from ui import charts, parts, resources
+from ui.memory.found import Found, found_for
 from ui.resources import Asked
 from ui.story import about_capacity, about_corrections, about_memory
 from ui.text import t
@@ -28,25 +26,6 @@ EVICTION_SOURCE = "H2O and Scissorhands, NeurIPS 2023"
 FORMATS_SOURCE = "vLLM utils/torch_utils.py, triton_attn.py; NVIDIA, NVFP4 KV cache, December 2025"
 PREFIX_TOKENS, WINDOW_TOKENS, KEPT_PERCENT, FULL_LAYERS_PERCENT = 2000, 2048, 20, 10
 """What the inputs say at first: a long system prompt, a common window, H2O's budget, a layer in ten kept whole."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """What every question of this view begins with."""
-
-    asked: Asked
-    memory: MemoryReport
-    room: Room
-    marks: tuple[Mark, ...]
-
-
-_KEYS: dict[str | type[Any], Callable[[Any], Any]] = {Asked: lambda asked: asked.key, MemoryReport: repr}
-
-
-@st.cache_resource(max_entries=resources.KEPT, show_spinner=False, hash_funcs=_KEYS)
-def _found(asked: Asked, memory: MemoryReport) -> Found:
-    room = Room.of(asked.scenario.deployment, memory)
-    return Found(asked=asked, memory=memory, room=room, marks=marks(room, asked.scenario.workload))
 
 
 def _without_load(asked: Asked) -> str:
@@ -79,7 +58,7 @@ def show(asked: Asked, memory: MemoryReport) -> None:
     }
     names = {code: name for code, (name, _) in questions.items()}
     chosen = parts.switch(t("Correction"), names, "correction", "waste")
-    questions[chosen][1](_found(asked, memory))
+    questions[chosen][1](found_for(asked, memory))
 
 
 def _say(sentence: str) -> None:
