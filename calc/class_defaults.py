@@ -36,7 +36,7 @@ CLASS_DEFAULTS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         "gpt-oss": {"num_key_value_heads": 8, "head_dim": 64, "sliding_window": 128},
         "GLM-4": {"num_key_value_heads": 2, "head_dim": 128},
         "GLM-4 (0414)": {"num_key_value_heads": 2, "head_dim": 128},
-        "GLM-4.5": {"num_key_value_heads": 8, "head_dim": 128, "first_k_dense_replace": 1, "n_shared_experts": 1},
+        "GLM-4.5": {"num_key_value_heads": 8, "first_k_dense_replace": 1, "n_shared_experts": 1},
         "Seed-OSS": {"num_key_value_heads": 8, "head_dim": 128},
         "Command R7B": {"sliding_window": 4096},
         "OLMo 3": {"sliding_window": 4096},
@@ -47,8 +47,8 @@ CLASS_DEFAULTS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         "GlmMoeDsaForCausalLM": {"first_k_dense_replace": 3, "n_shared_experts": 1, "index_head_dim": 128},
     }
 )
-"""By family, or by class where one row serves several (transformers ``configuration_*.py``). Only what changes memory
-and what a config of the family that leaves it out would otherwise be read too small or too large for."""
+"""By family, or by class where one row serves several (``configuration_*.py`` of transformers 5.19). Only what changes
+memory and what a config of the family that leaves it out would otherwise be read too small or too large for."""
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "num_key_value_heads": ("num_kv_heads",),

@@ -119,7 +119,7 @@ def _tightest(deployment: Deployment) -> Stage:
 def _started(measured: MeasuredMemory, deployment: Deployment) -> Stage:
     try:
         return _tightest(started_as(measured, deployment))
-    except ImpossibleDeployment:  # a log of another model: its split need not fit this one
+    except ImpossibleDeployment:  # a log without its model's name: its split need not fit
         return _tightest(deployment)
 
 

@@ -29,6 +29,12 @@ SAME_MEMORY_SHARE = 0.02
 """Drivers show one GPU type's memory with up to 1.5 % difference (ECC, firmware)."""
 
 
+def is_comparable(log: MeasuredMemory, deployment: Deployment) -> bool:
+    """Whether the deployment's estimate says anything about the log: one engine, and one model where it names any."""
+    same_model = not log.model or short_name(log.model) == short_name(deployment.model.name)
+    return same_model and log.engine == deployment.engine.id
+
+
 def differences(log: MeasuredMemory, deployment: Deployment, settings: Settings) -> Iterator[Message]:
     """What keeps the log from standing for this deployment; nothing = it matches."""
     if log.model and short_name(log.model) != short_name(deployment.model.name):

@@ -9,6 +9,7 @@ import streamlit as st
 
 from calc.errors import PlimsollError
 from calc.log_comparison import LogComparison, compare_log
+from calc.measured_match import is_comparable
 from calc.measured_start import MeasuredStart, measured_start
 from calc.memory import MemoryReport
 from calc.startup_log import StartupLog
@@ -120,7 +121,7 @@ def _read(content: bytes, name: str, *, is_sample: bool = False) -> None:
 def _compared(asked: Asked, read: ReadLog, day: str) -> tuple[MeasuredStart, LogComparison | None]:
     names = {entry.name for entry in catalogue.models().values()}
     start = measured_start(read.log, asked.scenario.deployment, log_id=read.log_id, date=day, known_models=names)
-    if start.memory.engine != asked.scenario.deployment.engine.id:
+    if not is_comparable(start.memory, asked.scenario.deployment):
         return start, None
     return start, compare_log(read.log, start.memory, asked.scenario.deployment)
 
@@ -137,7 +138,7 @@ def _read_log(asked: Asked, read: ReadLog) -> None:
         _reasons(about_log.reasons(comparison))
         said.insert(0, about_log.other_settings(comparison))
     else:
-        said.insert(0, t("The log is of another engine than the scenario's: make it the scenario to compare them."))
+        said.insert(0, t("The log is of another engine or model: make it the scenario to compare them."))
     parts.remarks(filter(None, said))
     with st.container(horizontal=True):
         st.button(

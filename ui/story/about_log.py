@@ -67,6 +67,8 @@ def headline(log: StartupLog, comparison: LogComparison | None) -> str:
     name = ENGINE_NAMES[log.engine]
     if log.refusals:
         return t(log.refusals[0].text)
+    if log.kv_pool_bytes is not None and comparison is None:
+        return t("{engine} log: {logged} GiB of KV pool per GPU.", engine=name, logged=size(log.kv_pool_bytes.value))
     if comparison is None or comparison.pool.difference_bytes is None:
         return t("{engine} log; it does not say how large the KV pool became.", engine=name)
     pool = comparison.pool

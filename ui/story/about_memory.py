@@ -89,10 +89,11 @@ def _too_much(memory: MemoryReport) -> str:
     """By how much it does not fit, and which part is at fault."""
     if memory.kv_pool_bytes == 0:
         return t(
-            "Does not fit: weights ({weights:gib}) and runtime ({runtime:gib}) are {over:gib} over the budget of "
-            "{budget:gib} on each GPU.",
+            "Does not fit: weights ({weights:gib}), runtime ({runtime:gib}) and one sequence of {length:tok} are "
+            "{over:gib} over the budget of {budget:gib} on each GPU.",
             weights=memory.weights_bytes,
             runtime=memory.runtime_in_budget_bytes,
+            length=memory.max_model_len_tokens,
             over=memory.over_bytes,
             budget=memory.budget_bytes,
         )
