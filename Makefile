@@ -69,7 +69,7 @@ venv: .venv/bin/python
 	@$(PIP) -r requirements.txt
 	@$(PIP) --no-deps --editable .
 	@echo "Compiling the simulator; once, half a minute"
-	@$(BIN)/python -c "from calc.simulate import warm_up; warm_up()"
+	@$(BIN)/python -c "from calc.simulator.simulate import warm_up; warm_up()"
 	@touch $@
 
 .venv/.dev: .venv/.run requirements-dev.txt

@@ -177,7 +177,7 @@ def _review(content: bytes | None) -> Review:
 
 def _review_of(case: Any) -> Review:
     from calc import cost, latency, memory
-    from calc.decide import scenario_decision
+    from calc.judge.decide import scenario_decision
     from data import catalogue
     from data.case import read_case
     from ui.sheet import Filing, build_review

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from calc.cache.kv import shares_across_stages
 from calc.engine import Engine
 from calc.errors import ImpossibleDeployment
 from calc.hardware import Gpu
-from calc.kv import shares_across_stages
-from calc.measured import MeasuredMemory
 from calc.messages import msg
 from calc.model import LayerGroup, ModelSpec
+from calc.startup.measured import MeasuredMemory
 
 MAX_GPUS = 4096
 """Most GPUs of one deployment accepted here."""

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from calc.cache_specs import CacheRules, hybrid_block_tokens
-from calc.compressed import BLOCK_TOKENS
+from calc.cache.compressed import BLOCK_TOKENS
+from calc.cache.kernel_blocks import kernel_block_tokens
+from calc.cache.specs import CacheRules, hybrid_block_tokens
 from calc.dtypes import KV_BYTES, is_auto, kv_code
-from calc.fraction import default_fraction
 from calc.hardware import Gpu
-from calc.kernel_blocks import kernel_block_tokens
 from calc.model import ATTENTION
-from calc.runtime_constants import RuntimeConstants
+from calc.room.fraction import default_fraction
+from calc.room.runtime_constants import RuntimeConstants
 from calc.units import GIB
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from calc.efficiency import Efficiency
 from calc.latency_report import Bands, LatencyReport, LoadSweep, build_report
 from calc.memory import MemoryReport
-from calc.replica import Replica, prepare, run_replica
 from calc.scenario import Scenario
+from calc.simulator.replica import Replica, prepare, run_replica
+from calc.step.efficiency import Efficiency
 from calc.workload import (
     MAX_CONCURRENCY,
     MAX_RATE_PER_S,

@@ -9,9 +9,9 @@ import numpy as np
 
 from calc.evidence import Percentiles
 from calc.messages import Message, msg
-from calc.replica import Replica
-from calc.roofline import binding
-from calc.simulate import SimulationResult
+from calc.simulator.replica import Replica
+from calc.simulator.simulate import SimulationResult
+from calc.step.roofline import binding
 from calc.workload import Closed, FloatArray, Slo, Workload
 
 Interval: TypeAlias = tuple[float, float]

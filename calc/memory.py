@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from calc.budget import Stage, band_half_bytes, plan_stages
-from calc.cache_specs import states_per_sequence
+from calc.cache.kv import fixed_bytes, kv_bytes_per_token, request_bytes
+from calc.cache.pool import Pool, fill_pool, plan_for, sequences_of
+from calc.cache.specs import states_per_sequence
 from calc.deployment import Deployment
 from calc.engine import FractionOf, Settings, resolve
-from calc.kv import fixed_bytes, kv_bytes_per_token, request_bytes
-from calc.measured_memory import Applied, use_log
 from calc.messages import Message, msg
-from calc.pool import Pool, fill_pool, plan_for, sequences_of
+from calc.room.budget import Stage, band_half_bytes, plan_stages
+from calc.startup.memory import Applied, use_log
 from calc.workload import Closed, Workload
 
 

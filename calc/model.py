@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from calc.cache.recurrent import RecurrentState
 from calc.messages import Message
-from calc.recurrent import RecurrentState
 
 
 class LayerKind(StrEnum):
@@ -263,7 +263,7 @@ class ModelSpec:
 
         Unknown architectures raise :class:`calc.errors.UnknownArchitecture`; nothing is guessed.
         """
-        from calc.reading import read_model
+        from calc.hub.reading import read_model
 
         return read_model(
             config,

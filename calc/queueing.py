@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calc.arrivals import lengths
 from calc.memory import MemoryReport
 from calc.messages import Message, msg
-from calc.replica import DEMAND_SAMPLE, Replica, prepare
 from calc.scenario import Scenario
-from calc.stability import Limits, mean_step_s, service_s
+from calc.simulator.arrivals import lengths
+from calc.simulator.replica import DEMAND_SAMPLE, Replica, prepare
+from calc.simulator.stability import Limits, mean_step_s, service_s
 from calc.workload import Closed, FloatArray, OpenLoop
 
 KINGMAN_LOW_SHARE = 0.5

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calc.errors import InputError
-from calc.idle import check_idle_share
 from calc.messages import Message, msg
+from calc.room.idle import check_idle_share
 
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]

@@ -6,13 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 from calc import MODEL_VERSION
-from calc.decision import Decision, Finding
+from calc.cache.waste import WasteShares
 from calc.evidence import Evidence, Percentiles
+from calc.judge.decision import Decision, Finding
 from calc.latency import LatencyReport
 from calc.memory import MemoryReport
 from calc.messages import Message
 from calc.units import KILO
-from calc.waste import WasteShares
 
 MEMORY_PARTS = ("weights", "activation", "non_torch", "graphs", "kv_pool")
 """Parts of a GPU's memory that a start-up log can measure."""

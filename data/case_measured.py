@@ -8,9 +8,9 @@ from typing import Any
 
 from calc.deployment import MAX_GPUS
 from calc.errors import InputError
-from calc.measured import MeasuredMemory
 from calc.messages import msg
-from calc.startup_log import StartupLog
+from calc.startup.log import StartupLog
+from calc.startup.measured import MeasuredMemory
 from calc.units import GIB
 from calc.workload import MAX_CONCURRENCY, MAX_TOKENS
 from data.case_fields import Fields, as_object

@@ -7,9 +7,9 @@ from typing import Any
 
 from calc.errors import UnknownName
 from calc.hardware import Gpu
-from calc.measured import MeasuredMemory
-from calc.measured_match import same_memory, short_name
 from calc.messages import msg
+from calc.startup.match import same_memory, short_name
+from calc.startup.measured import MeasuredMemory
 from calc.units import GIB
 from data import catalogue
 from data.case_measured import KEY

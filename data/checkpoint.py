@@ -5,8 +5,8 @@ from __future__ import annotations
 from calc.deployment import Deployment
 from calc.dtypes import is_auto
 from calc.engine import Engine
-from calc.launch import Launch, launch
 from calc.model import ModelSpec
+from calc.ways.launch import Launch, launch
 from data import catalogue
 from data.case import AUTO, read_deployment, write_deployment
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calc.cache.lives import NO_ATTENTION
 from calc.deployment import Deployment
 from calc.errors import InputError, PlimsollError, UnreadableFile
-from calc.lives import NO_ATTENTION
 from calc.messages import Message, msg
 from data.answers import bench_answer, decision_answer, latency_answer, memory_answer, waste_answer
 from data.case import read_case, read_deployment
@@ -21,8 +21,8 @@ from data.case_fields import Fields, as_object
 from data.case_lines import split_cases
 
 if TYPE_CHECKING:
-    from calc.measured import MeasuredMemory
-    from calc.startup_log import StartupLog
+    from calc.startup.log import StartupLog
+    from calc.startup.measured import MeasuredMemory
     from data.records import ReadResult
 
 BENCH_CASE: Mapping[str, Any] = {
@@ -49,7 +49,7 @@ def estimate(case: Any) -> dict[str, Any]:
     if as_object(case, "a case").get("workload") is None:
         deployment, notes = read_deployment(case)
         return memory_answer(estimate_memory(deployment), notes)
-    from calc.waste import waste_shares
+    from calc.cache.waste import waste_shares
 
     scenario, notes = read_case(case)
     report = estimate_memory(scenario.deployment, scenario.workload)
@@ -89,8 +89,8 @@ def _deployment_of_load(case: Any) -> tuple[Deployment, tuple[Message, ...]]:
 
 def decide(case: Any) -> dict[str, Any]:
     """The decision on ``evidence``, on a ``scenario``, or on a scenario whose figures the evidence overrides."""
-    from calc.decide import decide as decide_on_evidence
-    from calc.decide import scenario_decision
+    from calc.judge.decide import decide as decide_on_evidence
+    from calc.judge.decide import scenario_decision
     from data import catalogue
 
     fields = Fields(case)
@@ -145,7 +145,7 @@ def _log_answer(result: ReadResult, content: bytes) -> dict[str, Any]:
 
 def _measured(log: StartupLog, content: bytes) -> MeasuredMemory:
     """What the log alone says: settings that it does not name are taken as the engine's defaults."""
-    from calc.measured_start import measured_start
+    from calc.startup.start import measured_start
     from data import catalogue
     from data.store import content_id
     from data.store_database import utc_now

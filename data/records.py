@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from calc.messages import Message
-from calc.startup_log import StartupLog
+from calc.startup.log import StartupLog
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from calc.hardware import Gpu
 from calc.memory import MemoryReport
 from calc.model import ModelSpec
 from calc.scenario import Scenario
-from calc.ways_counts import SmallestCount, other_types, smallest_counts
-from calc.ways_gap import planned_peak
-from calc.ways_out import WaysOut, ways_out
+from calc.ways.counts import SmallestCount, other_types, smallest_counts
+from calc.ways.gap import planned_peak
+from calc.ways.out import WaysOut, ways_out
 from calc.workload import Prices
 from data import catalogue
 from data.checkpoint import in_format

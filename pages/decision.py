@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from calc.decision import Outcome
+from calc.judge.decision import Outcome
 from ui import parts, pricing, resources, state
 from ui.glossary import OUTCOMES
 from ui.story import about_decision, words

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from calc.budget import plan_stages
 from calc.deployment import Deployment
 from calc.engine import Settings, resolve
 from calc.memory import MemoryReport, estimate_memory
-from calc.runtime import warm_up
-from calc.runtime_constants import RuntimeConstants
+from calc.room.budget import plan_stages
+from calc.room.runtime import warm_up
+from calc.room.runtime_constants import RuntimeConstants
 from calc.units import GIB
 from data.case import read_deployment
 

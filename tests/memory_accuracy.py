@@ -14,7 +14,7 @@ from fit_runtime import Held, Start, estimate, first_stage_bytes, fit, leave_one
 from logged import Row, public_figure, public_starts, read_logs
 
 from calc.errors import PlimsollError
-from calc.runtime_constants import RuntimeConstants
+from calc.room.runtime_constants import RuntimeConstants
 from calc.units import GIB
 from data.questions import estimate as estimate_case
 

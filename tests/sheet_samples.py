@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calc.decision import Decision, Outcome, WhatIf
 from calc.deployment import Deployment
 from calc.engine import Engine, FractionOf, TokensMeaning
 from calc.evidence import Percentiles
 from calc.hardware import Gpu
+from calc.judge.decision import Decision, Outcome, WhatIf
 from calc.latency import LatencyReport, LoadSweep
 from calc.memory import MemoryReport
 from calc.messages import msg

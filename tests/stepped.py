@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from calc.simulate import RequestPlan, SchedulerRules, StepCosts
+from calc.simulator.simulate import RequestPlan, SchedulerRules, StepCosts
 
 
 @dataclass

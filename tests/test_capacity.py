@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calc.capacity import Room, curve, marks, share_prefix
+from calc.cache.eviction import REPORTED_SMALLER, Budgets, Policy, evict
+from calc.cache.formats import CLAIMED_NVFP4_OF_FP8, FORMATS, alignment_of, formats_of
+from calc.cache.lives import NO_ATTENTION
+from calc.cache.waste import waste_of
 from calc.deployment import Deployment
 from calc.errors import ImpossibleDeployment, InputError
-from calc.eviction import REPORTED_SMALLER, Budgets, Policy, evict
-from calc.kv_formats import CLAIMED_NVFP4_OF_FP8, FORMATS, alignment_of, formats_of
-from calc.lives import NO_ATTENTION
 from calc.memory import estimate_memory, sequences_at
 from calc.model import ModelSpec
-from calc.neighbours import place_together
+from calc.room.capacity import Room, curve, marks, share_prefix
+from calc.room.neighbours import place_together
+from calc.room.sessions import converse, keep_idle
 from calc.scenario import Scenario
-from calc.sessions import converse, keep_idle
 from calc.units import GIB
-from calc.waste import waste_of
 from calc.workload import Closed, Fixed, LogNormal, OpenLoop, Workload
 from data import catalogue
 from data.case import read_case, write_case
@@ -148,7 +148,7 @@ def test_idle_sessions_are_part_of_the_demand_and_not_of_the_evidence() -> None:
 
 
 def test_idle_demand_leaves_the_decision_where_it_was() -> None:
-    from calc.decide import scenario_decision
+    from calc.judge.decide import scenario_decision
 
     scenario = Scenario(deployment=made(kv_pool_bytes_per_gpu=None), workload=fixed())
     idle = replace(scenario, workload=fixed(idle_share=0.9))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from calc.cache.kv import kv_bytes_per_token
 from calc.engine import FractionOf, batch_defaults
 from calc.errors import UnknownName
 from calc.hardware import Gpu
-from calc.kv import kv_bytes_per_token
 from calc.units import GIB
 from calc.workload import Closed
 from data import catalogue

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from calc.decide import decide, scenario_decision
-from calc.decision import Decision, Outcome, Strain, Verdict
 from calc.evidence import Evidence, Provenance, Value
-from calc.flip import nearest_flip
+from calc.judge.decide import decide, scenario_decision
+from calc.judge.decision import Decision, Outcome, Strain, Verdict
+from calc.judge.flip import nearest_flip
+from calc.judge.rules import findings_of
+from calc.judge.thresholds import THRESHOLDS
 from calc.latency import sweep
 from calc.memory import estimate_memory
 from calc.metrics import METRICS, Layer
-from calc.rules import findings_of
 from calc.scenario import Scenario
-from calc.thresholds import THRESHOLDS
 from data import catalogue
 from data.case import read_case
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from calc.engine import resolve
-from calc.launch import OPTIONS_FILE, PLACEHOLDER, Launch, launch, version_of
+from calc.ways.launch import OPTIONS_FILE, PLACEHOLDER, Launch, launch, version_of
 from data.case import read_deployment
 from data.checkpoint import as_stored, launch_of
 from data.questions import launch as answer

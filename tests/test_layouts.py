@@ -16,18 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calc import latency
-from calc.cache_specs import CacheRules, CacheSpec, hybrid_block_tokens, state_bytes, state_copies
+from calc.cache.formula import kv_formula, kv_formula_parts
+from calc.cache.grouping import Owned, group_caches
+from calc.cache.kv import kv_bytes_per_token, plan_blocks, request_bytes
+from calc.cache.pool import plan_for
+from calc.cache.recurrent import RecurrentState, StateKind
+from calc.cache.specs import CacheRules, CacheSpec, hybrid_block_tokens, state_bytes, state_copies
 from calc.deployment import Deployment
 from calc.engine import resolve
 from calc.errors import ImpossibleDeployment, InputError, UnknownArchitecture
-from calc.grouping import Owned, group_caches
-from calc.kv import kv_bytes_per_token, plan_blocks, request_bytes
-from calc.kv_formula import kv_formula, kv_formula_parts
 from calc.memory import estimate_memory, sequences_at
 from calc.model import LayerKind, ModelSpec
-from calc.pool import plan_for
-from calc.recurrent import RecurrentState, StateKind
-from calc.simulate import RequestPlan, SchedulerRules, StepCosts, simulate
+from calc.simulator.simulate import RequestPlan, SchedulerRules, StepCosts, simulate
 from calc.units import GIB
 from data import catalogue
 from data.case import read_case, read_deployment, write_case

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from calc.actions import ACTIONS, actions_for
-from calc.decision import Outcome, WhatIf
+from calc.judge.actions import ACTIONS, actions_for
+from calc.judge.decision import Outcome, WhatIf
+from calc.judge.lever_changes import CHANGES, in_fp8, scaled
+from calc.judge.levers import AS_IS, what_ifs
+from calc.judge.trials import needed_hit_share, try_out
 from calc.latency import load_of
-from calc.lever_changes import CHANGES, in_fp8, scaled
-from calc.levers import AS_IS, what_ifs
 from calc.scenario import Scenario
-from calc.trials import needed_hit_share, try_out
 from calc.workload import Empirical, Fixed, LogNormal, Uniform
 from data import catalogue
 from data.case import example_case, read_case

@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cli
-from calc.decide import scenario_decision
 from calc.deployment import Deployment
 from calc.errors import InputError
-from calc.gather import evidence_of
-from calc.log_comparison import compare_log
-from calc.measured import MeasuredMemory
-from calc.measured_match import choose_log, is_named, matches
-from calc.measured_start import measured_start
+from calc.judge.decide import scenario_decision
+from calc.judge.gather import evidence_of
 from calc.memory import MemoryReport, estimate_memory
+from calc.startup.comparison import compare_log
+from calc.startup.match import choose_log, is_named, matches
+from calc.startup.measured import MeasuredMemory
+from calc.startup.start import measured_start
 from calc.units import GIB
 from data import catalogue
 from data.case import example_case, read_case, read_deployment, write_case

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from calc.cache_specs import CacheRules
+from calc.cache.formula import kv_formula, kv_formula_parts
+from calc.cache.kv import kv_bytes_per_token, layers_per_stage, plan_blocks, request_bytes
+from calc.cache.specs import CacheRules
 from calc.deployment import Deployment
 from calc.engine import resolve
-from calc.kv import kv_bytes_per_token, layers_per_stage, plan_blocks, request_bytes
-from calc.kv_formula import kv_formula, kv_formula_parts
 from calc.memory import MemoryReport, estimate_memory, sequences_at
 from calc.model import ModelSpec
+from calc.room.weights import stage_weights_bytes, weights_bytes_per_gpu
 from calc.units import GB, GIB, KIB, MIB
-from calc.weights import stage_weights_bytes, weights_bytes_per_gpu
 from calc.workload import Closed, Fixed, OpenLoop, Workload
 from data import catalogue
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from calc.weights import stage_weights_bytes
+from calc.room.weights import stage_weights_bytes
 from data.case import read_deployment
 from data.questions import estimate
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from calc.deployment import Deployment
-from calc.efficiency import efficiency_of
 from calc.errors import InputError
-from calc.roofline import StepModel, binding, step_model
+from calc.step.efficiency import efficiency_of
+from calc.step.roofline import StepModel, binding, step_model
 from calc.units import GB, TERA
 from data.case import read_deployment
 

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calc.actions import ACTIONS
-from calc.conditions import Facts, both, either, judge, opposite
-from calc.decision import Finding, Outcome, Verdict
-from calc.derived import derived_from
-from calc.diagnose import CAUSES, SIGNS
 from calc.errors import UnknownName
 from calc.evidence import Evidence, Provenance, Value
-from calc.ladder import LADDER
+from calc.judge.actions import ACTIONS
+from calc.judge.conditions import Facts, both, either, judge, opposite
+from calc.judge.decision import Finding, Outcome, Verdict
+from calc.judge.derived import derived_from
+from calc.judge.diagnose import CAUSES, SIGNS
+from calc.judge.ladder import LADDER
+from calc.judge.rules import RULES, findings_of
+from calc.judge.thresholds import OWN, THRESHOLDS, thresholds
 from calc.metrics import METRICS
-from calc.rules import RULES, findings_of
-from calc.thresholds import OWN, THRESHOLDS, thresholds
 from calc.units import GIB
 
 MET, NOT_MET, UNKNOWN = Verdict.MET, Verdict.NOT_MET, Verdict.UNKNOWN

@@ -14,9 +14,9 @@ import sheet_samples as samples
 from pypdf import PdfReader
 
 from calc import MODEL_VERSION
-from calc.decide import scenario_decision
 from calc.errors import UnreadableFile
 from calc.evidence import Evidence, Provenance
+from calc.judge.decide import scenario_decision
 from calc.latency import predict, sweep
 from calc.memory import estimate_memory
 from calc.messages import msg

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stepped import Stepped
 
-from calc.simulate import RequestPlan, SchedulerRules, SimulationResult, StepCosts, simulate
+from calc.simulator.simulate import RequestPlan, SchedulerRules, SimulationResult, StepCosts, simulate
 
 HISTOGRAM_STEP = 1 / 256
 """Widest bin of the gap histogram, relative."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from calc.errors import UnreadableFile
-from calc.startup_log import StartupLog
+from calc.startup.log import StartupLog
 from calc.units import GIB
 from data import formats
 from data.case_measured import log_answer

@@ -9,7 +9,7 @@ import pytest
 from calc.latency import predict
 from calc.memory import estimate_memory
 from calc.scenario import Scenario
-from calc.step_view import StepView, step_view
+from calc.step.view import StepView, step_view
 from data.case import example_case, read_case
 
 

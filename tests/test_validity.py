@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
+from calc.checks.validity import DECLARED, RULES, RunFacts, check_repeats, check_run, compare
 from calc.evidence import Percentiles
-from calc.validity import DECLARED, RULES, RunFacts, check_repeats, check_run, compare
 
 FINE = RunFacts(
     model="m",

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calc.block_size import block_size_row, mean_unshared_tokens, prefill_gain_share
+from calc.cache.block_size import block_size_row, mean_unshared_tokens, prefill_gain_share
+from calc.cache.lives import blocks_of, final_lengths, lives, power_of_two
+from calc.cache.waste import BLOCK_SIZES_TOKENS, Reservation, WasteReport, waste_of, waste_share
 from calc.deployment import Deployment
-from calc.lives import blocks_of, final_lengths, lives, power_of_two
 from calc.memory import MemoryReport, estimate_memory, sequences_at
-from calc.waste import BLOCK_SIZES_TOKENS, Reservation, WasteReport, waste_of, waste_share
 from calc.workload import (
     Closed,
     Empirical,

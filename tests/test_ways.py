@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 from calc import memory as memory_module
-from calc import ways_counts, ways_gap
 from calc.engine import resolve
 from calc.hardware import Gpu
 from calc.memory import MemoryReport, estimate_memory
 from calc.scenario import Scenario
 from calc.units import GB, GIB
-from calc.ways_counts import smallest_counts
-from calc.ways_gap import Cause, Peak, PeakFrom, gap_of, longest_length, lost_share, planned_peak
-from calc.ways_out import OTHER_GPU, Way, WaysOut
+from calc.ways import counts as ways_counts
+from calc.ways import gap as ways_gap
+from calc.ways.counts import smallest_counts
+from calc.ways.gap import Cause, Peak, PeakFrom, gap_of, longest_length, lost_share, planned_peak
+from calc.ways.out import OTHER_GPU, Way, WaysOut
 from calc.workload import Closed, Empirical, Fixed, LogNormal, Prices, Uniform, Workload, sample_tokens
 from data import catalogue
 from data.case import example_case, read_case, write_case

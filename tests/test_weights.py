@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calc.errors import InputError
+from calc.hub.module_patterns import module_set
 from calc.memory import estimate_memory
 from calc.model import ModelSpec
-from calc.module_patterns import module_set
+from calc.room.weights import stage_weights_bytes, weights_bytes_per_gpu
 from calc.units import GIB
-from calc.weights import stage_weights_bytes, weights_bytes_per_gpu
 from data import catalogue
 from data.case import read_deployment
 

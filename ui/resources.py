@@ -10,17 +10,17 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from calc.decide import scenario_decision
-from calc.decision import Decision
 from calc.errors import InputError
 from calc.hardware import Gpu
+from calc.judge.decide import scenario_decision
+from calc.judge.decision import Decision
 from calc.latency import LatencyReport, LoadSweep, predict, sweep
-from calc.measured import MeasuredMemory
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message
 from calc.queueing import QueueReport, textbook
 from calc.scenario import Scenario
-from calc.step_view import StepView, step_view
+from calc.startup.measured import MeasuredMemory
+from calc.step.view import StepView, step_view
 from data import catalogue
 from data.case import example_case, read_case
 from data.case_measured import parse_measured

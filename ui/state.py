@@ -10,8 +10,8 @@ from typing import Any
 import streamlit as st
 
 from calc.errors import PlimsollError, StoreError
-from calc.measured_match import choose_log
 from calc.messages import Message, msg
+from calc.startup.match import choose_log
 from calc.workload import Prices
 from data.case import read_case, read_gpu, write_case
 from data.case_fields import Fields

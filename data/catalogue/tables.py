@@ -18,7 +18,7 @@ from calc.errors import UnknownName
 from calc.hardware import Gpu
 from calc.messages import Message, msg
 from calc.model import ModelSpec
-from calc.runtime_constants import RuntimeConstants
+from calc.room.runtime_constants import RuntimeConstants
 from calc.units import GB, GIB, MIB, TERA
 
 FOLDER = Path(__file__).parent

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from calc.checks.validity import RunFacts, ValidityFinding, check_repeats, check_run
 from calc.evidence import Percentiles
 from calc.messages import msg
-from calc.validity import RunFacts, ValidityFinding, check_repeats, check_run
 from data.records import BenchmarkRun, LatencyStats, RunWarning
 
 HAND_MADE = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calc.validity import DECLARED
+from calc.checks.validity import DECLARED
 from data.formats.document import Document
 from data.records import ReadResult, RunWarning
 from data.sources.prometheus import is_metrics_text, scrape

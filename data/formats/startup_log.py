@@ -15,7 +15,7 @@ from typing import Any
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
-from calc.startup_log import Seen, StartupLog
+from calc.startup.log import Seen, StartupLog
 from data.formats.decode import decode
 from data.formats.redact import redact
 from data.formats.startup_args import LISTS, MAX_LIST_CHARACTERS, MAX_LISTS, arguments_in

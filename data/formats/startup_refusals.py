@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from calc.messages import Message, msg
-from calc.startup_log import Refusal
+from calc.startup.log import Refusal
 from calc.units import GIB, MIB
 from data.formats.redact import redact
 

@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 import plotly.graph_objects as go
 
-from calc.capacity import Mark
+from calc.cache.waste import Waste
 from calc.memory import MemoryReport
+from calc.room.capacity import Mark
 from calc.units import GIB
-from calc.waste import Waste
 from ui import format as show
 from ui.charts.frame import BAR_HEIGHT, HEIGHT, LABEL_PIXELS, LEGEND_PIXELS, Tones, frame, level, log_axis
 from ui.charts.sketch import Sketch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from calc.decision import BOTTLENECK_NAMES, OUTCOME_NAMES
+from calc.judge.decision import BOTTLENECK_NAMES, OUTCOME_NAMES
 from calc.messages import Message, msg
 from calc.metrics import Layer
 

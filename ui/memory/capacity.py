@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from calc.capacity import Room, curve, share_prefix
 from calc.errors import PlimsollError
 from calc.latency import LatencyReport
 from calc.memory import MemoryReport
 from calc.model import ModelSpec
-from calc.neighbours import place_together
-from calc.sessions import converse, keep_idle
+from calc.room.capacity import Room, curve, share_prefix
+from calc.room.neighbours import place_together
+from calc.room.sessions import converse, keep_idle
 from calc.units import GB
 from calc.workload import MAX_TOKENS
 from data import catalogue

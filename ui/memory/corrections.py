@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from calc.block_size import block_size_row
-from calc.eviction import Budgets, evict
-from calc.kv_formats import alignment_of, formats_of
-from calc.lives import NO_ATTENTION
+from calc.cache.block_size import block_size_row
+from calc.cache.eviction import Budgets, evict
+from calc.cache.formats import alignment_of, formats_of
+from calc.cache.lives import NO_ATTENTION
+from calc.cache.waste import BLOCK_SIZES_TOKENS, WasteReport, waste_of
 from calc.memory import MemoryReport
-from calc.waste import BLOCK_SIZES_TOKENS, WasteReport, waste_of
 from calc.workload import MAX_TOKENS
 from ui import charts, parts, resources
 from ui.memory.found import Found, found_for

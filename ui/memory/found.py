@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import streamlit as st
 
-from calc.capacity import Mark, Room, curve, marks
 from calc.memory import MemoryReport
+from calc.room.capacity import Mark, Room, curve, marks
 from ui import resources
 from ui.resources import Asked
 

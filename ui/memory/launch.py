@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calc.launch import Launch
 from calc.memory import MemoryReport
+from calc.ways.launch import Launch
 from data.checkpoint import launch_of
 from ui import parts, resources
 from ui.resources import Asked

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from calc.errors import PlimsollError
-from calc.log_comparison import LogComparison, compare_log
-from calc.measured_match import is_comparable
-from calc.measured_start import MeasuredStart, measured_start
 from calc.memory import MemoryReport
-from calc.startup_log import StartupLog
+from calc.startup.comparison import LogComparison, compare_log
+from calc.startup.log import StartupLog
+from calc.startup.match import is_comparable
+from calc.startup.start import MeasuredStart, measured_start
 from data import catalogue
 from data.case_measured import log_answer, measured_text, write_measured
 from data.case_of_log import case_of_log

@@ -10,7 +10,7 @@ import streamlit as st
 
 from calc.memory import MemoryReport
 from calc.model import ModelSpec
-from calc.ways_out import Way, WaysOut
+from calc.ways.out import Way, WaysOut
 from data.case import write_case
 from data.own_hardware import price_name, price_of, prices_of
 from data.ways import Counts, count_types, find_ways, other_formats

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from calc import MODEL_VERSION
-from calc.decision import Decision, WhatIf
-from calc.decision import Verdict as Condition
 from calc.evidence import Evidence, Percentiles, Provenance
+from calc.judge.decision import Decision, WhatIf
+from calc.judge.decision import Verdict as Condition
+from calc.judge.levers import AS_IS
 from calc.latency import LatencyReport, LoadSweep
-from calc.levers import AS_IS
 from calc.memory import MemoryReport
 from calc.messages import Message, msg
 from calc.scenario import Scenario

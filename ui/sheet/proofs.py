@@ -10,9 +10,9 @@ from calc.deployment import Deployment
 from calc.engine import resolve
 from calc.evidence import Evidence, Percentiles, Provenance
 from calc.latency import LatencyReport
-from calc.measured_match import matches
 from calc.messages import Message, msg
 from calc.scenario import Scenario
+from calc.startup.match import matches
 from calc.workload import Arrivals, Closed, Slo
 from data.records import BenchmarkRun
 from ui.sheet.review import Filing, Kind, Party, Proof, State

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from types import MappingProxyType
 
-from calc.decision import Decision, Outcome
 from calc.deployment import Deployment
+from calc.judge.decision import Decision, Outcome
 from calc.latency import LatencyReport, LoadSweep
 from calc.memory import MemoryReport
 from calc.messages import Message, msg

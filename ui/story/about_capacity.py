@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from calc.capacity import Mark, Room, SharedPrefix
 from calc.engine import FractionOf, TokensMeaning
 from calc.memory import MemoryReport
-from calc.neighbours import Neighbours, Tenant
+from calc.room.capacity import Mark, Room, SharedPrefix
+from calc.room.neighbours import Neighbours, Tenant
 from ui import format as show
 from ui.glossary import MARKS, PROVENANCE
 from ui.text import t

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from calc.cache.kv import kv_bytes_per_token
 from calc.errors import PlimsollError
 from calc.hardware import Gpu
-from calc.kv import kv_bytes_per_token
 from calc.messages import Message, msg
 from calc.model import LayerGroup, ModelSpec
+from calc.room.weights import stage_weights_bytes
 from calc.units import GB, GIB, KIB, TERA
-from calc.weights import stage_weights_bytes
 from data import catalogue
 from data.own_hardware import OWN_PRICE, gpu_of, price_of, prices_of
 from data.store import OwnEntry

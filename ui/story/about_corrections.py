@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from calc.block_size import (
+from calc.cache.block_size import (
     REPORTED_FROM_TOKENS,
     REPORTED_TO_TOKENS,
     REPORTED_TTFT_GAIN,
     BlockSize,
     prefill_gain_share,
 )
-from calc.eviction import REPORTED_SMALLER, Budgets, Evicted, Policy
-from calc.kv_formats import Alignment, FormatRow
-from calc.waste import Reservation, Waste, WasteReport
+from calc.cache.eviction import REPORTED_SMALLER, Budgets, Evicted, Policy
+from calc.cache.formats import Alignment, FormatRow
+from calc.cache.waste import Reservation, Waste, WasteReport
 from ui import format as show
 from ui.text import t
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from calc.decision import Decision, Finding, Outcome, Verdict, WhatIf
+from calc.judge.decision import Decision, Finding, Outcome, Verdict, WhatIf
 from calc.latency import LatencyReport
 from calc.memory import MemoryReport
 from calc.messages import Message, msg

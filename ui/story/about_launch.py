@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calc.deployment import Deployment
-from calc.launch import Launch
+from calc.ways.launch import Launch
 from ui.text import t
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from calc.log_comparison import ComparedPart, LogComparison
-from calc.measured import MeasuredMemory
-from calc.measured_memory import ID_SHOWN
 from calc.memory import MemoryReport
 from calc.messages import Message, msg
-from calc.startup_log import Seen, StartupLog
+from calc.startup.comparison import ComparedPart, LogComparison
+from calc.startup.log import Seen, StartupLog
+from calc.startup.measured import MeasuredMemory
+from calc.startup.memory import ID_SHOWN
 from calc.units import GIB
 from data.store import StoredStartupLog
 from ui import format as show

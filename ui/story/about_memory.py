@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from calc.cache.formula import kv_formula
 from calc.deployment import Deployment
-from calc.kv_formula import kv_formula
 from calc.memory import MemoryReport
 from ui import format as show
 from ui.glossary import TERMS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calc.sessions import Conversation, IdleSessions
+from calc.room.sessions import Conversation, IdleSessions
 from ui import format as show
 from ui.story.about_capacity import Rows, figure_row
 from ui.text import t

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from calc.deployment import Deployment
 from calc.messages import Message, msg
 from calc.units import GIB
-from calc.ways_counts import SmallestCount
-from calc.ways_gap import Cause, Gap, Peak, PeakFrom
-from calc.ways_out import OTHER_GPU, Way, WaysOut
+from calc.ways.counts import SmallestCount
+from calc.ways.gap import Cause, Gap, Peak, PeakFrom
+from calc.ways.out import OTHER_GPU, Way, WaysOut
 from ui import format as show
 from ui.text import t
 

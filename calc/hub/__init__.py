@@ -1,0 +1,1 @@
+"""From a Hub ``config.json`` to a model: families, layers, parameters and how they are stored."""

@@ -1,0 +1,89 @@
+"""When requests come and how long they are: one seeded plan for one replica."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from calc.simulator.simulate import RequestPlan
+from calc.units import SECONDS_PER_MINUTE
+from calc.workload import Closed, FloatArray, IntArray, OpenLoop, PerMinute, Workload, sample_tokens
+
+
+def open_arrivals(arrivals: OpenLoop | PerMinute, count: int, split: float, rng: np.random.Generator) -> FloatArray:
+    """``count`` arrival times in seconds on one of ``split`` replicas, rising from about 0.
+
+    Poisson and gamma keep their coefficient of variation on each replica (random routing of Poisson is Poisson);
+    ``per-minute`` is Poisson inside each minute and repeats when the list ends.
+    """
+    match arrivals:
+        case OpenLoop(kind="constant", rate_per_s=rate):
+            return np.arange(count, dtype=np.float64) * (split / rate)
+        case OpenLoop(kind="gamma", rate_per_s=rate, cv=cv):
+            return np.cumsum(rng.gamma(cv**-2, split / rate * cv**2, count), dtype=np.float64)
+        case OpenLoop(rate_per_s=rate):
+            return np.cumsum(rng.exponential(split / rate, count))
+        case PerMinute(rates_per_s=rates):
+            return _by_minute(np.cumsum(rng.exponential(1.0, count)), np.array(rates) / split)
+
+
+def _by_minute(unit_times: FloatArray, rates_per_s: FloatArray) -> FloatArray:
+    """Times of a unit-rate process stretched so that the rate is that of each minute."""
+    passed = np.concatenate(([0.0], np.cumsum(rates_per_s) * SECONDS_PER_MINUTE))
+    minutes = np.arange(passed.size) * float(SECONDS_PER_MINUTE)
+    cycles, rest = np.divmod(unit_times, passed[-1])
+    times: FloatArray = cycles * minutes[-1] + np.interp(rest, passed, minutes)
+    return times
+
+
+def lengths(
+    workload: Workload, count: int, longest_tokens: int, seed: int, *, reuse: bool = True
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Prompt, output and cached prompt tokens of ``count`` requests; no prompt + output exceeds ``longest_tokens``."""
+    rng = np.random.default_rng((seed, 1))
+    output = sample_tokens(workload.output_tokens, count, rng, max(1, longest_tokens - 1))
+    prompt = sample_tokens(workload.prompt_tokens, count, rng, longest_tokens)
+    prompt = np.maximum(1, np.minimum(prompt, longest_tokens - output))
+    share = workload.prefix_hit_share if reuse else 0.0
+    cached = np.minimum(np.floor(share * prompt).astype(np.int64), prompt - 1)
+    return prompt, output, cached
+
+
+def plan_requests(
+    workload: Workload,
+    *,
+    requests: int,
+    lead: int,
+    tail: int,
+    split: float,
+    longest_tokens: int,
+    service_s: float,
+    think_s: float,
+    seed: int,
+    reuse: bool = True,
+) -> RequestPlan:
+    """``lead`` requests to fill the system, ``requests`` measured ones, ``tail`` more to keep the load on.
+
+    Users of a closed loop start spread over ``service_s``; 0 = all at once. Lengths and gaps have streams of their
+    own, so that two loads with one seed differ in nothing else.
+    """
+    rng = np.random.default_rng((seed, 0))
+    count = lead + requests + tail
+    closed = isinstance(workload.arrivals, Closed)
+    if isinstance(workload.arrivals, Closed):
+        users = max(1, min(count, math.ceil(workload.arrivals.concurrency / split)))
+        start = np.sort(rng.random(users)) * service_s
+    else:
+        start = open_arrivals(workload.arrivals, count, split, rng)
+    prompt, output, cached = lengths(workload, count, longest_tokens, seed, reuse=reuse)
+    return RequestPlan(
+        prompt_tokens=prompt,
+        output_tokens=output,
+        cached_tokens=cached,
+        start_s=start,
+        closed=closed,
+        think_s=think_s,
+        first_measured=lead,
+        end_measured=lead + requests,
+    )

@@ -1,0 +1,186 @@
+"""One replica of a scenario, ready to simulate: step costs, scheduler rules, KV pool and its share of the load."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from calc.cache.pool import plan_for, sequences_of
+from calc.deployment import Deployment
+from calc.engine import Settings, resolve
+from calc.errors import ImpossibleDeployment
+from calc.memory import MemoryReport, estimate_memory
+from calc.messages import Message, msg
+from calc.scenario import Scenario
+from calc.simulator.arrivals import lengths, plan_requests
+from calc.simulator.simulate import SchedulerRules, SimulationResult, StepCosts, simulate
+from calc.simulator.stability import Demand, Limits, service_s, stability_limits, steady_batch
+from calc.step.efficiency import Efficiency
+from calc.step.roofline import StepModel, step_model
+from calc.workload import Closed, Fixed, Workload
+
+MAX_SIMULATED = 200_000
+"""Most requests simulated for one load point: about a second of computing. More are cut, with a note."""
+DEMAND_SAMPLE = 4096
+"""Lengths drawn to know the means of a load."""
+FILL_SERVICE_TIMES = 1.5
+"""How long an open loop fills before it is measured, in service times."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replica:
+    """What one replica (one DP rank) is and how much of the load it gets."""
+
+    model: StepModel
+    costs: StepCosts
+    rules: SchedulerRules
+    settings: Settings
+    workload: Workload
+    split: int
+    """Independent schedulers the load is divided over: replicas × DP ranks."""
+    demand: Demand
+    limits: Limits
+    notes: tuple[Message, ...] = ()
+
+    @property
+    def pool_tokens(self) -> int:
+        """KV pool of one scheduler in tokens, when its requests are as long as this load's."""
+        return round(_usable_tokens(self.rules, self.demand.held))
+
+
+def prepare(
+    scenario: Scenario, memory: MemoryReport | None, seed: int, efficiency: Efficiency | None = None
+) -> Replica:
+    """Everything that does not change with the load."""
+    deployment, workload = scenario.deployment, scenario.workload
+    report = memory or estimate_memory(deployment)
+    settings = resolve(deployment)
+    model = step_model(deployment, efficiency=efficiency, http=workload.http)
+    longest = settings.max_model_len_tokens
+    drawn = lengths(workload, DEMAND_SAMPLE, longest, seed, reuse=settings.prefix_caching)
+    demand = Demand.of(*drawn)
+    rules = _rules(deployment, settings, report, demand.held)
+    usable = _usable_tokens(rules, demand.held)
+    return Replica(
+        model=model,
+        costs=model.costs(),
+        rules=rules,
+        settings=settings,
+        workload=workload,
+        split=deployment.replicas * deployment.dp,
+        demand=demand,
+        limits=stability_limits(model, demand, usable),
+        notes=model.notes + _notes(workload, settings),
+    )
+
+
+def _usable_tokens(rules: SchedulerRules, held_tokens: float) -> float:
+    """Tokens the pool holds in requests of ``held_tokens``, beside what each request takes whatever its length."""
+    blocks = rules.total_blocks - rules.watermark_blocks
+    if not rules.fixed_blocks:
+        return blocks * rules.block_tokens
+    return blocks / (math.ceil(held_tokens / rules.block_tokens) + rules.fixed_blocks) * held_tokens
+
+
+def _rules(deployment: Deployment, settings: Settings, memory: MemoryReport, held_tokens: float) -> SchedulerRules:
+    """The scheduler counts blocks of tokens; where windowed layers need fewer, the pool is as large as it is for a
+    request of ``held_tokens``."""
+    if not memory.fits or memory.num_blocks <= 0:
+        raise ImpossibleDeployment(
+            msg(
+                "{model} does not fit on {gpu}: it is {over:gib} over the budget of a GPU; use more GPUs, narrower "
+                "weights or a shorter maximum length.",
+                model=deployment.model.name,
+                gpu=deployment.gpu.name,
+                over=memory.over_bytes,
+            )
+        )
+    running = replace(settings, in_flight_tokens=0)
+    sequences = sequences_of(deployment, running, memory.num_blocks, math.ceil(held_tokens)) / deployment.dp
+    block_tokens, fixed = _request_blocks(deployment, settings)
+    blocks = math.floor(sequences * (math.ceil(held_tokens / block_tokens) + fixed))
+    longest_blocks = math.ceil(settings.max_model_len_tokens / block_tokens) + fixed
+    return SchedulerRules(
+        max_tokens=settings.max_num_batched_tokens,
+        max_seqs=settings.max_num_seqs,
+        total_blocks=max(blocks, longest_blocks),
+        block_tokens=block_tokens,
+        fixed_blocks=fixed,
+        chunked=settings.chunked_prefill,
+        prefix_caching=settings.prefix_caching,
+        queued_step=settings.async_scheduling,
+    )
+
+
+def _request_blocks(deployment: Deployment, settings: Settings) -> tuple[int, int]:
+    """Tokens of a block, and blocks of a request whatever its length; a model of states alone has one long block."""
+    groups = plan_for(deployment, settings).groups
+    fixed = sum(group.copies for group in groups)
+    growing = sum(not group.copies for group in groups)
+    if not growing:
+        return settings.max_model_len_tokens, fixed - 1
+    return settings.block_size_tokens, math.ceil(fixed / growing)
+
+
+def _notes(workload: Workload, settings: Settings) -> tuple[Message, ...]:
+    if workload.prefix_hit_share and not settings.prefix_caching:
+        return (msg("Prefix caching is off: the prefix hit share of the load is not used."),)
+    return ()
+
+
+def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) -> SimulationResult:
+    """Simulates this replica's share of ``workload``: a finite benchmark whole, a steady load without its ramp."""
+    finite = workload.num_requests is not None
+    wanted = math.ceil((workload.num_requests or requests) / (replica.split if finite else 1))
+    measured = max(1, min(wanted, MAX_SIMULATED))
+    batch = _batch(replica, workload)
+    spent_s = service_s(replica.model, replica.demand, batch)
+    lead, tail = (0, 0) if finite else _ramp(replica, workload, spent_s)
+    plan = plan_requests(
+        workload,
+        requests=measured,
+        lead=lead,
+        tail=tail,
+        split=replica.split,
+        longest_tokens=replica.settings.max_model_len_tokens,
+        service_s=0.0 if finite and _varies(workload) else spent_s,
+        think_s=replica.model.http_s,
+        seed=seed,
+        reuse=replica.settings.prefix_caching,
+    )
+    result = simulate(plan, replica.rules, replica.costs)
+    if np.isnan(result.finished_s[result.measured]).all():
+        raise ImpossibleDeployment(
+            msg(
+                "No measured request was done when the simulation stopped after {rounds:count} scheduling rounds: "
+                "lower the load, shorten the requests or raise the token budget.",
+                rounds=result.events,
+            )
+        )
+    return result
+
+
+def _varies(workload: Workload) -> bool:
+    """Whether lengths differ: then a benchmark's users may start at once, as tools start them; equal ones would lock
+    step for good, which real engines' jitter prevents."""
+    return not (isinstance(workload.prompt_tokens, Fixed) and isinstance(workload.output_tokens, Fixed))
+
+
+def _batch(replica: Replica, workload: Workload) -> float:
+    if isinstance(workload.arrivals, Closed):
+        return min(max(1.0, workload.arrivals.concurrency / replica.split), replica.limits.max_batch)
+    rate = workload.arrivals.rate_per_s / replica.split
+    return steady_batch(replica.model, replica.demand, replica.limits, rate)
+
+
+def _ramp(replica: Replica, workload: Workload, spent_s: float) -> tuple[int, int]:
+    """Requests before and after the measured ones."""
+    if isinstance(workload.arrivals, Closed):
+        users = math.ceil(workload.arrivals.concurrency / replica.split)
+        return users, users
+    rate = min(workload.arrivals.rate_per_s / replica.split, replica.limits.max_rate_per_s)
+    in_service = rate * spent_s
+    lead = min(math.ceil(FILL_SERVICE_TIMES * in_service), MAX_SIMULATED)
+    return lead, min(math.ceil(in_service), MAX_SIMULATED)

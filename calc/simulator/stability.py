@@ -1,0 +1,123 @@
+"""How much load one replica can carry for ever: the steady batch, and three caps on the stable rate.
+
+With b running requests a step takes t(b) and every request needs E[o] of them, so λ(b) = b / (E[o]·t(b)). The batch is
+capped by the token budget, the KV pool and the scheduler's slots; the lowest λ is the stability limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calc.step.roofline import StepModel
+from calc.workload import FloatArray, IntArray
+
+STEADY_GRID = 400
+"""Batch sizes between which the steady one is interpolated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """Means over the requests of a load, in tokens."""
+
+    prompt: float
+    fresh: float
+    """Prompt tokens to compute: prompt less hits."""
+    output: float
+    held: float
+    """KV tokens a running request holds, averaged over its steps (long outputs weigh more)."""
+    pairs: float
+    """(Prompt token, earlier token) pairs of prefill attention."""
+
+    @classmethod
+    def of(cls, prompt: IntArray, output: IntArray, cached: IntArray) -> Demand:
+        """Of drawn lengths: held = E[s·o + o(o+1)/2] / E[o]."""
+        fresh = prompt - cached
+        steps = float(output.mean())
+        return cls(
+            prompt=float(prompt.mean()),
+            fresh=float(fresh.mean()),
+            output=steps,
+            held=float((prompt * output + output * (output + 1) / 2).mean()) / steps,
+            pairs=float((fresh * (cached + (fresh + 1) / 2)).mean()),
+        )
+
+
+def mean_step_s(model: StepModel, demand: Demand, batch: FloatArray) -> FloatArray:
+    """Mean seconds of a step with ``batch`` running requests in balance: each step starts batch/output requests.
+
+    While fewer than one request starts per step its prefill is a lump on some steps; beyond that it is spread evenly.
+    """
+    starts = batch / demand.output
+    alone = model.tokens_s(batch)
+    mixed = model.tokens_s(batch + np.maximum(demand.fresh, starts * demand.fresh))
+    near = min(demand.prompt, model.window_tokens)
+    per_start = (
+        model.prefill_s
+        + model.context_s * demand.prompt
+        + model.pair_s * demand.pairs
+        + (model.window_s * demand.prompt + model.window_pair_s * demand.fresh) * near / demand.prompt
+    )
+    per_sequence = (
+        model.sequence_s + model.context_s * demand.held + model.window_s * min(demand.held, model.window_tokens)
+    )
+    step: FloatArray = alone + np.minimum(starts, 1.0) * (mixed - alone) + per_sequence * batch + per_start * starts
+    return step
+
+
+def rate_at(model: StepModel, demand: Demand, batch: FloatArray) -> FloatArray:
+    """Requests per second completed while ``batch`` requests run: b / (E[o]·t(b))."""
+    rate: FloatArray = batch / demand.output / mean_step_s(model, demand, batch)
+    return rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Highest stable rates of one replica in requests/s, each as if the others did not exist."""
+
+    compute_per_s: float
+    """Token budget full in every step."""
+    memory_per_s: float
+    """KV pool full."""
+    sequences_per_s: float
+    """All scheduler slots taken."""
+    max_rate_per_s: float
+    binds: str
+    """compute, memory_capacity or sequences."""
+    max_batch: float
+    """Requests that run at the limit."""
+
+
+def stability_limits(model: StepModel, demand: Demand, pool_tokens: float) -> Limits:
+    """λ_max = min over the three caps of λ(b) = b / (E[o]·t(b)); exact for a work-conserving scheduler in balance."""
+    batches = {
+        "compute": model.max_tokens / (1 + demand.fresh / demand.output),
+        "memory_capacity": max(1.0, pool_tokens / demand.held),
+        "sequences": float(model.max_seqs),
+    }
+    found = rate_at(model, demand, np.array(list(batches.values())))
+    rates = dict(zip(batches, map(float, found), strict=True))
+    binds = min(rates, key=lambda name: rates[name])
+    return Limits(
+        compute_per_s=rates["compute"],
+        memory_per_s=rates["memory_capacity"],
+        sequences_per_s=rates["sequences"],
+        max_rate_per_s=rates[binds],
+        binds=binds,
+        max_batch=batches[binds],
+    )
+
+
+def steady_batch(model: StepModel, demand: Demand, limits: Limits, rate_per_s: float) -> float:
+    """Running requests at which the replica completes ``rate_per_s`` (Little's law); the limit's when it cannot."""
+    batches = np.linspace(0.0, limits.max_batch, STEADY_GRID)
+    rates = np.maximum.accumulate(rate_at(model, demand, batches))
+    return float(np.interp(rate_per_s, rates, batches))
+
+
+def service_s(model: StepModel, demand: Demand, batch: float) -> float:
+    """Seconds a request spends running beside ``batch`` others: prefill step, then output − 1 steps."""
+    step_s = float(mean_step_s(model, demand, np.array([max(batch, 1.0)]))[0])
+    prefill_s = model.prefill_only_s(np.array([demand.prompt]), np.array([demand.prompt - demand.fresh]))
+    return float(prefill_s[0]) + (demand.output - 1) * step_s
