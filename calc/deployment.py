@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from calc.cache.kv import shares_across_stages
 from calc.engine import Engine
@@ -10,6 +10,7 @@ from calc.errors import ImpossibleDeployment
 from calc.hardware import Gpu
 from calc.messages import msg
 from calc.model import LayerGroup, ModelSpec
+from calc.serving import Serving
 from calc.startup.measured import MeasuredMemory
 
 MAX_GPUS = 4096
@@ -18,7 +19,7 @@ MAX_GPUS = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """``gpu_count`` = tp · pp · dp · replicas. ``None`` in a setting = the engine version's own default."""
+    """``gpu_count`` = tp · pp · dp · (replicas + prefill replicas). ``None`` = the engine version's own default."""
 
     model: ModelSpec
     gpu: Gpu
@@ -50,6 +51,8 @@ class Deployment:
     """Tokens speculated per step."""
     hybrid_kv: bool | None = None
     """``False`` = local-attention layers keep every token too (vLLM ``--disable-hybrid-kv-cache-manager``)."""
+    serving: Serving = field(default_factory=Serving)
+    """Offload tiers, speculation, split prefill, routing, batching."""
     other_args: str = ""
     """Engine arguments that change nothing counted here, as JSON: kept, so that a saved scenario names them too."""
 
@@ -154,8 +157,8 @@ class Deployment:
 
     @property
     def gpu_count(self) -> int:
-        """GPUs of the whole deployment."""
-        return self.gpus_per_replica * self.replicas
+        """GPUs of the whole deployment, prefill replicas included."""
+        return self.gpus_per_replica * (self.replicas + self.serving.prefill_replicas)
 
 
 def heads_fit(group: LayerGroup, tp: int) -> bool:

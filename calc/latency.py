@@ -17,8 +17,10 @@ from calc.workload import (
     MAX_RATE_PER_S,
     MIN_RATE_PER_S,
     Closed,
+    Mmpp,
     OpenLoop,
     PerMinute,
+    Recorded,
     Slo,
     Workload,
 )
@@ -107,7 +109,7 @@ def load_of(workload: Workload) -> float:
 
 
 def with_load(workload: Workload, load: float) -> Workload:
-    """The same requests at another load, as far as loads are accepted; a per-minute profile keeps its shape."""
+    """The same requests at another load, as far as loads are accepted; what changes over time keeps its shape."""
     match workload.arrivals:
         case Closed():
             users = min(max(1, round(load)), MAX_CONCURRENCY)
@@ -118,6 +120,12 @@ def with_load(workload: Workload, load: float) -> Workload:
         case PerMinute(rates_per_s=rates) as profile:
             factor = min(max(load, MIN_RATE_PER_S) / profile.rate_per_s, MAX_RATE_PER_S / max(rates))
             return replace(workload, arrivals=PerMinute(rates_per_s=tuple(rate * factor for rate in rates)))
+        case Mmpp(rates_per_s=rates) as states:
+            factor = min(max(load, MIN_RATE_PER_S) / states.rate_per_s, MAX_RATE_PER_S / max(rates))
+            return replace(workload, arrivals=replace(states, rates_per_s=tuple(rate * factor for rate in rates)))
+        case Recorded(times_s=times) as log:
+            factor = log.rate_per_s / min(max(load, MIN_RATE_PER_S), MAX_RATE_PER_S)
+            return replace(workload, arrivals=replace(log, times_s=tuple(time * factor for time in times)))
 
 
 def _has_target(slo: Slo) -> bool:

@@ -14,9 +14,11 @@ from calc.workload import (
     Fixed,
     LengthDistribution,
     LogNormal,
+    Mmpp,
     OpenLoop,
     PerMinute,
     Prices,
+    Recorded,
     Slo,
     Uniform,
     Workload,
@@ -26,8 +28,10 @@ from data.case_fields import Fields, as_list, as_number
 DISTRIBUTIONS = ("fixed", "uniform", "lognormal", "empirical")
 """How token lengths can be given."""
 OPEN_LOOPS = ("poisson", "constant", "gamma")
-ARRIVALS = ("closed", *OPEN_LOOPS, "per-minute")
+ARRIVALS = ("closed", *OPEN_LOOPS, "per-minute", "mmpp", "trace")
 """How requests can arrive."""
+RECORDED_LENGTHS = ("prompt_tokens", "output_tokens")
+"""Of each request of a log, where it has them."""
 TARGETS = ("ttft", "itl", "e2e")
 PRICE_FACTS = ("region", "commitment", "source", "checked_on")
 """What is said about a price beside its amount and currency."""
@@ -91,11 +95,25 @@ def _read_arrivals(fields: Fields) -> Arrivals:
         case "closed":
             return Closed(concurrency=fields.needed_whole("concurrency"))
         case "per-minute":
-            name = fields.name_of("rates_per_s")
-            return PerMinute(rates_per_s=tuple(as_number(r, name) for r in as_list(fields.needed("rates_per_s"), name)))
+            return PerMinute(rates_per_s=_numbers(fields, "rates_per_s"))
+        case "mmpp":
+            rates, stays = _numbers(fields, "rates_per_s"), _numbers(fields, "stays_s")
+            return Mmpp(rates_per_s=rates, stays_s=stays)
+        case "trace":
+            given = {key: _whole(fields, key) for key in RECORDED_LENGTHS if fields.raw(key) is not None}
+            return Recorded(times_s=_numbers(fields, "times_s"), **given)
         case kind:
             cv = fields.number("cv") if kind == "gamma" else None
             return OpenLoop(kind=kind, rate_per_s=fields.needed_number("rate_per_s"), cv=1.0 if cv is None else cv)
+
+
+def _numbers(fields: Fields, key: str) -> tuple[float, ...]:
+    name = fields.name_of(key)
+    return tuple(as_number(value, name) for value in as_list(fields.needed(key), name))
+
+
+def _whole(fields: Fields, key: str) -> tuple[int, ...]:
+    return tuple(round(value) for value in _numbers(fields, key))
 
 
 def write_workload(workload: Workload) -> dict[str, Any]:
@@ -142,6 +160,11 @@ def _write_arrivals(arrivals: Arrivals) -> dict[str, Any]:
             return {"kind": "gamma", "rate_per_s": arrivals.rate_per_s, "cv": arrivals.cv}
         case OpenLoop():
             return {"kind": arrivals.kind, "rate_per_s": arrivals.rate_per_s}
+        case Mmpp():
+            return {"kind": "mmpp", "rates_per_s": list(arrivals.rates_per_s), "stays_s": list(arrivals.stays_s)}
+        case Recorded():
+            lengths = {key: list(getattr(arrivals, key)) for key in RECORDED_LENGTHS if getattr(arrivals, key)}
+            return {"kind": "trace", "times_s": list(arrivals.times_s), **lengths}
 
 
 def read_slo(fields: Fields | None) -> Slo:

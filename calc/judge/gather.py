@@ -21,7 +21,8 @@ from calc.metrics import METRICS
 from calc.model import ModelSpec
 from calc.scenario import Scenario
 from calc.startup.memory import ID_SHOWN, MEASURED
-from calc.workload import Arrivals, Closed, OpenLoop, PerMinute
+from calc.traffic import busiest_minute_per_s
+from calc.workload import Arrivals, Closed, Mmpp, OpenLoop, PerMinute, Recorded
 
 P50, P99 = 0.5, 0.99
 STEADY_PEAK_RATIO = 1.5
@@ -110,8 +111,10 @@ def _is_steady(arrivals: Arrivals) -> bool:
             return True
         case OpenLoop(kind=kind, cv=cv):
             return kind != "gamma" or cv <= 1.0
-        case PerMinute(rates_per_s=rates):
+        case PerMinute(rates_per_s=rates) | Mmpp(rates_per_s=rates):
             return max(rates) <= STEADY_PEAK_RATIO * arrivals.rate_per_s
+        case Recorded(times_s=times):
+            return busiest_minute_per_s(times) <= STEADY_PEAK_RATIO * arrivals.rate_per_s
 
 
 def _deployment(scenario: Scenario, settings: Settings) -> Named:

@@ -8,10 +8,15 @@ import numpy as np
 
 from calc.simulator.simulate import RequestPlan
 from calc.units import SECONDS_PER_MINUTE
-from calc.workload import Closed, FloatArray, IntArray, OpenLoop, PerMinute, Workload, sample_tokens
+from calc.workload import Closed, FloatArray, IntArray, Mmpp, OpenLoop, PerMinute, Recorded, Workload, sample_tokens
+
+STATES_AT_ONCE = 64
+"""Stays drawn at a time."""
 
 
-def open_arrivals(arrivals: OpenLoop | PerMinute, count: int, split: float, rng: np.random.Generator) -> FloatArray:
+def open_arrivals(
+    arrivals: OpenLoop | PerMinute | Mmpp | Recorded, count: int, split: float, rng: np.random.Generator
+) -> FloatArray:
     """``count`` arrival times in seconds on one of ``split`` replicas, rising from about 0.
 
     Poisson and gamma keep their coefficient of variation on each replica (random routing of Poisson is Poisson);
@@ -26,6 +31,10 @@ def open_arrivals(arrivals: OpenLoop | PerMinute, count: int, split: float, rng:
             return np.cumsum(rng.exponential(split / rate, count))
         case PerMinute(rates_per_s=rates):
             return _by_minute(np.cumsum(rng.exponential(1.0, count)), np.array(rates) / split)
+        case Mmpp():
+            return _by_state(np.cumsum(rng.exponential(1.0, count)), arrivals, split, rng)
+        case Recorded(times_s=times):
+            return _as_logged(np.array(times) - times[0], count, split, rng)
 
 
 def _by_minute(unit_times: FloatArray, rates_per_s: FloatArray) -> FloatArray:
@@ -35,6 +44,38 @@ def _by_minute(unit_times: FloatArray, rates_per_s: FloatArray) -> FloatArray:
     cycles, rest = np.divmod(unit_times, passed[-1])
     times: FloatArray = cycles * minutes[-1] + np.interp(rest, passed, minutes)
     return times
+
+
+def _by_state(unit_times: FloatArray, arrivals: Mmpp, split: float, rng: np.random.Generator) -> FloatArray:
+    """Times of a unit-rate process stretched by a rate that jumps to another state after an exponential stay.
+
+    States follow each other in turn, from one drawn by how long each lasts.
+    """
+    rates, stays = np.array(arrivals.rates_per_s) / split, np.array(arrivals.stays_s)
+    states = rates.size
+    first = int(rng.choice(states, p=stays / stays.sum()))
+    passed, clock = [0.0], [0.0]
+    while passed[-1] < unit_times[-1]:
+        order = (first + np.arange(STATES_AT_ONCE)) % states
+        spent = rng.exponential(stays[order])
+        passed.extend(passed[-1] + np.cumsum(spent * rates[order]))
+        clock.extend(clock[-1] + np.cumsum(spent))
+        first = (first + STATES_AT_ONCE) % states
+    times: FloatArray = np.interp(unit_times, passed, clock)
+    return times
+
+
+def _as_logged(times_s: FloatArray, count: int, split: float, rng: np.random.Generator) -> FloatArray:
+    """The log's own times on one of ``split`` replicas (each arrival goes to one of them by chance), repeated when
+    it ends, one mean gap between."""
+    period_s = times_s[-1] + times_s[-1] / (times_s.size - 1)
+    rounds = math.ceil(count * split / times_s.size) + 1
+    all_s: FloatArray = (times_s + period_s * np.arange(rounds)[:, None]).ravel()
+    kept = all_s[rng.random(all_s.size) < 1 / split]
+    while kept.size < count:
+        more = all_s[rng.random(all_s.size) < 1 / split]
+        kept = np.concatenate((kept, kept[-1:].sum() + period_s + more))
+    return kept[:count]
 
 
 def lengths(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from calc.latency import LatencyReport
 from calc.scenario import Scenario
-from calc.workload import Closed, LengthDistribution, OpenLoop, PerMinute, Workload
+from calc.workload import Closed, LengthDistribution, Mmpp, OpenLoop, PerMinute, Recorded, Workload
 from data import catalogue
 from ui import format as show
 from ui.glossary import CHOICES, TERMS
@@ -36,6 +36,8 @@ def arrivals(workload: Workload) -> Figure:
         Closed: t("Each user waits for the answer before sending the next request."),
         PerMinute: t("Poisson inside each minute, with that minute's own rate."),
         OpenLoop: t("Requests come whatever the engine does."),
+        Mmpp: t("Poisson whose rate jumps between calm and rush, each for an exponential time."),
+        Recorded: t("The times of a log, as they were."),
     }[type(law)]
     if isinstance(law, Closed):
         return Figure(label=t("Concurrency"), value=show.count(law.concurrency), provenance="declared", help=help_text)
