@@ -1,0 +1,10 @@
+"""Published headline figures beside this scenario."""
+
+from __future__ import annotations
+
+from calc.latency import LatencyReport
+from ui.resources import Asked
+
+
+def show(asked: Asked, latency: LatencyReport) -> None:
+    """Nothing yet."""

@@ -1,0 +1,10 @@
+"""Strategies, each tried on this scenario."""
+
+from __future__ import annotations
+
+from calc.latency import LatencyReport
+from ui.resources import Asked
+
+
+def show(asked: Asked, latency: LatencyReport) -> None:
+    """Nothing yet."""
