@@ -84,7 +84,7 @@ def next_arrival(n: IntArray, r: IntArray, t: FloatArray) -> float:
     if n[STARTED] < n[USERS]:
         soonest = t[START, n[STARTED]]
     taken = n[ISSUED] - n[STARTED]
-    if taken < n[RETURNED] and t[BACK, taken] < soonest:
+    if n[CLOSED] == OWN_USERS and taken < n[RETURNED] and t[BACK, taken] < soonest:
         soonest = t[BACK, taken]
     return soonest
 
@@ -224,8 +224,9 @@ def finish(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, request: int)
     r[STACK_AT, request] = -1
     if n[FIRST_MEASURED] <= request < n[END_MEASURED]:
         n[MEASURED] += 1
-    if n[CLOSED]:
+    if n[CLOSED] != OPEN:
         t[BACK, n[RETURNED]] = x[NOW] + x[THINK_S]
+        r[DONE_ORDER, n[RETURNED]] = request
         n[RETURNED] += 1
 
 

@@ -53,9 +53,11 @@ def cached(function: Function) -> Function:
     PAIR_S,
     WINDOW_PAIR_S,
     BEYOND_S,
+    UNTIL_S,
     TOKEN_COST,
-) = range(17)
-"""``x``: clock (BEFORE = start of the last step), sums, then costs; from TOKEN_COST on the table of token costs."""
+) = range(18)
+"""``x``: clock (BEFORE = start of the last step), sums, then costs; from TOKEN_COST on the table of token costs.
+UNTIL_S = a run stops at the first step boundary at or after it; requests may be put in between two runs."""
 
 (
     STEP,
@@ -111,8 +113,11 @@ def cached(function: Function) -> Function:
 """``n``: state, sums, rules; from RESIDUES on a count per residue, from the place GAPS names on the gap histogram.
 CODE is the fingerprint of the compiled source."""
 
-PROMPT, OUTPUT, CACHED, GENERATED, BASE, STACK_AT, LOST_TOKENS, LOST_BLOCKS, LOST_OLDER = range(9)
-"""``r``: given lengths; BASE = KV tokens minus step counter while decoding; LOST_… = what a preemption left cached."""
+PROMPT, OUTPUT, CACHED, GENERATED, BASE, STACK_AT, LOST_TOKENS, LOST_BLOCKS, LOST_OLDER, DONE_ORDER = range(10)
+"""``r``: given lengths; BASE = KV tokens minus step counter while decoding; LOST_… = what a preemption left cached;
+DONE_ORDER[k] = the k-th request to finish, where somebody is to return."""
+OPEN, OWN_USERS, SENT_BACK = range(3)
+"""``n[CLOSED]``: nobody returns; users of a closed loop return by themselves; or the caller sends them on."""
 
 START, BACK, ARRIVAL, ADMITTED, FIRST, FINISH, LOST_AT = range(7)
 """``t``: START of open arrivals or of a closed loop's users, BACK = when a user returns; LOST_AT = last token before a

@@ -163,7 +163,7 @@ def warm_up() -> None:
 def _tables(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_events: int) -> _Tables:
     """The kernel's arrays at the start; places are named in :mod:`calc.simulator.layout`."""
     count = plan.prompt_tokens.size
-    requests = np.zeros((at.LOST_OLDER + 1, count), np.int64)
+    requests = np.zeros((at.DONE_ORDER + 1, count), np.int64)
     for column, tokens in zip(_GIVEN, (plan.prompt_tokens, plan.output_tokens, plan.cached_tokens), strict=True):
         requests[column] = tokens
     requests[at.BASE] = at.NOT_DECODING
@@ -205,6 +205,7 @@ def _seconds(plan: RequestPlan, costs: StepCosts) -> FloatArray:
     x[at.TOKEN_COST :] = costs.tokens_s
     x[at.BEYOND_S] = costs.token_beyond_s
     x[at.THINK_S] = plan.think_s
+    x[at.UNTIL_S] = np.inf
     x[at.SEQUENCE_S] = costs.sequence_s
     x[at.PREFILL_S] = costs.prefill_s
     x[at.CONTEXT_S] = costs.context_s

@@ -284,6 +284,8 @@ def leap(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, lo
             wait_s = arrival - x[NOW]
             until = steps_until(wait_s, first_s, rise_s, steps) if wait_s > 0.0 else 0
             steps = min(steps, max(1, until + queued))
+    if steps > 1 and not isinf(x[UNTIL_S]):
+        steps = steps_until(x[UNTIL_S] - x[NOW], first_s, rise_s, steps)
     grow(n, steps - 1)
     account(n, x, first_s, rise_s, steps)
     x[BEFORE] = x[NOW] + (steps - 1) * first_s + rise_s * (steps - 1) * (steps - 2) / 2
@@ -294,13 +296,15 @@ def leap(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, lo
 @inlined
 def arrive(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -> bool:
     """Lets requests in at a step boundary; an idle engine jumps to the next arrival. False: nothing is left to do."""
+    if x[NOW] >= x[UNTIL_S]:
+        return False
     idle = n[DECODING] == 0 and n[PARTIAL] < 0
     until_s = x[BEFORE] if n[QUEUED_STEP] and not idle else x[NOW]
     if next_arrival(n, r, t) <= until_s:
         issue(n, r, t, until_s)
     if idle and next_waiting(n, q) < 0:
         arrival = next_arrival(n, r, t)
-        if isinf(arrival):
+        if arrival >= x[UNTIL_S]:
             return False
         x[NOW] = arrival
         x[BEFORE] = arrival
@@ -340,4 +344,4 @@ def _compile(code: int) -> Run:
 Run: TypeAlias = Callable[[IntArray, FloatArray, IntArray, FloatArray, IntArray], None]
 
 run = _compile(_fingerprint())
-"""Simulates until every measured request is finished, nothing is left, or ``max_events`` rounds are done."""
+"""Simulates until every measured request is finished, nothing is left, ``max_events`` rounds are done, or UNTIL_S."""
