@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from calc.cost_lines import CostLines
 from calc.errors import InputError
 from calc.messages import msg
 
@@ -56,6 +57,8 @@ class Prices:
     """on-demand, reserved-1y, reserved-3y, spot, owned … Prices of different commitments are different prices."""
     checked_on: str = ""
     """ISO date on which somebody last looked at the source."""
+    further: CostLines = field(default_factory=CostLines)
+    """What is paid beside GPU-hours."""
 
     def __post_init__(self) -> None:
         if self.gpu_hour is not None and not 0 <= self.gpu_hour <= MAX_GPU_HOUR:
