@@ -17,21 +17,22 @@ from calc.messages import Message, msg
 from calc.model import ModelSpec
 from calc.scenario import Scenario
 from calc.units import GB, GIB, TERA
-from calc.workload import MAX_CONCURRENCY, MAX_TOKENS, LengthDistribution, LogNormal, Workload
+from calc.workload import (
+    MAX_CONCURRENCY,
+    MAX_TOKENS,
+    LengthDistribution,
+    LogNormal,
+    Recorded,
+    RequestClass,
+    Workload,
+)
 from data import catalogue
 from data.case_engine import read_engine_args, with_drafts, write_engine_args
-from data.case_fields import Fields, as_object, plain_json
+from data.case_fields import Fields, as_object, plain_json, scaled
 from data.case_measured import KEY as MEASURED
 from data.case_measured import read_measured, write_measured
-from data.case_workload import (
-    read_prices,
-    read_slo,
-    read_workload,
-    scaled,
-    write_prices,
-    write_slo,
-    write_workload,
-)
+from data.case_serving import read_serving, write_serving
+from data.case_workload import read_prices, read_slo, read_workload, write_prices, write_slo, write_workload
 
 AUTO = "auto"
 """A dtype as the checkpoint stores it."""
@@ -109,8 +110,19 @@ def _opened(case: Mapping[str, Any]) -> Fields:
 
 
 def longest_request_tokens(workload: Workload) -> int:
-    """Longest prompt + output of a load, in tokens."""
-    return math.ceil(_longest_tokens(workload.prompt_tokens) + _longest_tokens(workload.output_tokens))
+    """Longest prompt + output of a load, of any of its classes or in its log, in tokens."""
+    law = workload.arrivals
+    prompts, outputs = (law.prompt_tokens, law.output_tokens) if isinstance(law, Recorded) else ((), ())
+    if prompts and outputs:
+        return max(map(sum, zip(prompts, outputs, strict=True)))
+    kinds: tuple[Workload | RequestClass, ...] = workload.classes or (workload,)
+    return math.ceil(
+        max(
+            (max(prompts) if prompts else _longest_tokens(kind.prompt_tokens or workload.prompt_tokens))
+            + (max(outputs) if outputs else _longest_tokens(kind.output_tokens or workload.output_tokens))
+            for kind in kinds
+        )
+    )
 
 
 def _shortest_window(workload: Workload, model: ModelSpec) -> tuple[int, tuple[Message, ...]]:
@@ -151,6 +163,7 @@ def _read_deployment(fields: Fields, own: _Own) -> tuple[Deployment, tuple[Messa
         kv_pool_bytes_per_gpu=_read_pool(fields),
         kv_tokens=fields.count("kv_tokens", MAX_POOL_TOKENS),
         measured_memory=read_measured(fields),
+        serving=read_serving(fields.child("serving"), engine_args["spec_tokens"]),
         **engine_args,
     )
     return deployment, notes + arg_notes + catalogue.doubts(deployment)
@@ -297,6 +310,7 @@ def write_deployment(deployment: Deployment) -> dict[str, Any]:
         "max_model_len": deployment.max_model_len_tokens or MODEL_LENGTH,
         **{key: value for key, value in settings.items() if value is not None},
         **write_engine_args(deployment),
+        **({"serving": serving} if (serving := write_serving(deployment.serving)) else {}),
         **({MEASURED: write_measured(deployment.measured_memory)} if deployment.measured_memory else {}),
     }
 

@@ -15,6 +15,7 @@ LEAST_SHARE = 1e-9
 MAX_TEXT_CHARACTERS = 500
 """Of a name or code: what a page and the sheet can still show."""
 FIRST_SURROGATE, LAST_SURROGATE = "\ud800", "\udfff"
+_DIGITS = (3, 6, 9, 12, 15)
 _SHOWN_CHARACTERS = 40
 """How much of a wrong value an error repeats."""
 
@@ -37,10 +38,19 @@ def as_object(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def as_list(value: Any, name: str) -> Sequence[Any]:
-    """``value`` as a JSON list, or an :class:`InputError` naming it."""
+def as_list(value: Any, name: str, most: int | None = None) -> Sequence[Any]:
+    """``value`` as a JSON list of at most ``most`` entries, or an :class:`InputError` naming it."""
     if not isinstance(value, list | tuple):
         raise InputError(msg("{name} must be a list, got {value}: put it in brackets.", name=name, value=shown(value)))
+    if most is not None and len(value) > most:
+        raise InputError(
+            msg(
+                "{name} must have at most {limit:count} entries, got {number:count}: take a part of them.",
+                name=name,
+                limit=most,
+                number=len(value),
+            )
+        )
     return value
 
 
@@ -67,6 +77,18 @@ def _is_finite(value: float) -> bool:
         return math.isfinite(value)
     except OverflowError:  # an integer beyond the largest float
         return False
+
+
+def scaled(value: float, divisor: float) -> float:
+    """``value`` / ``divisor`` with the fewest decimals that multiply back to ``value``."""
+    exact = value / divisor
+    return next((short for digits in _DIGITS if (short := round(exact, digits)) * divisor == value), exact)
+
+
+def unscaled(value: float, factor: float) -> float:
+    """``value`` · ``factor`` with the fewest decimals that divide back to ``value``, e.g. seconds as milliseconds."""
+    exact = value * factor
+    return next((short for digits in _DIGITS if (short := round(exact, digits)) / factor == value), exact)
 
 
 def plain_json(value: Any) -> Any:
@@ -184,6 +206,62 @@ class Fields:
             return None
         self._children.append(Fields(value, self.name_of(key)))
         return self._children[-1]
+
+    def children(self, key: str, most: int) -> tuple[Fields, ...]:
+        """A list of at most ``most`` JSON objects inside this one; empty where it is absent."""
+        value = self.raw(key)
+        if value is None:
+            return ()
+        name = self.name_of(key)
+        inside = [Fields(one, f"{name}[{place}]") for place, one in enumerate(as_list(value, name, most))]
+        self._children.extend(inside)
+        return tuple(inside)
+
+    def share(self, key: str) -> float | None:
+        """A number from 0 to 1."""
+        value = self.number(key)
+        if value is not None and not 0 <= value <= 1:
+            raise InputError(
+                msg(
+                    "{name} must be a share between 0 and 1, got {value:,g}: 0.3 means three in ten.",
+                    name=self.name_of(key),
+                    value=value,
+                )
+            )
+        return value
+
+    def within(self, key: str, most: float) -> float | None:
+        """A number from 0 to ``most``."""
+        value = self.number(key)
+        if value is not None and not 0 <= value <= most:
+            raise InputError(
+                msg(
+                    "{name} must be between 0 and {limit:,g}, got {value:,g}: correct it.",
+                    name=self.name_of(key),
+                    limit=most,
+                    value=value,
+                )
+            )
+        return value
+
+    def whole_within(self, key: str, most: int, least: int = 0) -> int | None:
+        """A whole number from ``least`` to ``most``."""
+        value = self.whole(key)
+        if value is not None and not least <= value <= most:
+            raise InputError(
+                msg(
+                    "{name} must be a whole number from {least} to {limit:count}, got {value}: correct it.",
+                    name=self.name_of(key),
+                    least=least,
+                    limit=most,
+                    value=shown(value),
+                )
+            )
+        return value
+
+    def choice(self, key: str, choices: Collection[str], usual: str) -> str:
+        """One of the texts in ``choices``; ``usual`` where it is absent."""
+        return usual if self.raw(key) is None else self.one_of(key, choices)
 
     def needed(self, key: str) -> Any:
         """The field as it came; an :class:`InputError` when it is absent."""

@@ -4,52 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from calc.errors import InputError
-from calc.messages import msg
 from calc.units import KILO
-from calc.workload import (
-    Arrivals,
-    Closed,
-    Empirical,
-    Fixed,
-    LengthDistribution,
-    LogNormal,
-    Mmpp,
-    OpenLoop,
-    PerMinute,
-    Prices,
-    Recorded,
-    Slo,
-    Uniform,
-    Workload,
-)
-from data.case_fields import Fields, as_list, as_number
+from calc.workload import MAX_PREFIX_GROUPS, Arrivals, LengthDistribution, Prices, Recorded, Slo, Workload
+from data.case_clients import read_classes, read_clients, write_classes, write_clients
+from data.case_fields import Fields, unscaled
+from data.case_lengths import lengths_of_log, read_lengths, write_lengths
+from data.case_traffic import read_arrivals, write_arrivals
 
-DISTRIBUTIONS = ("fixed", "uniform", "lognormal", "empirical")
-"""How token lengths can be given."""
-OPEN_LOOPS = ("poisson", "constant", "gamma")
-ARRIVALS = ("closed", *OPEN_LOOPS, "per-minute", "mmpp", "trace")
-"""How requests can arrive."""
-RECORDED_LENGTHS = ("prompt_tokens", "output_tokens")
-"""Of each request of a log, where it has them."""
 TARGETS = ("ttft", "itl", "e2e")
 PRICE_FACTS = ("region", "commitment", "source", "checked_on")
 """What is said about a price beside its amount and currency."""
 PERCENT = 100
 _MEDIAN_PERCENT = 50
-_DIGITS = (3, 6, 9, 12, 15)
-
-
-def scaled(value: float, divisor: float) -> float:
-    """``value`` / ``divisor`` with the fewest decimals that multiply back to ``value``."""
-    exact = value / divisor
-    return next((short for digits in _DIGITS if (short := round(exact, digits)) * divisor == value), exact)
-
-
-def unscaled(value: float, factor: float) -> float:
-    """``value`` · ``factor`` with the fewest decimals that divide back to ``value``, e.g. seconds as milliseconds."""
-    exact = value * factor
-    return next((short for digits in _DIGITS if (short := round(exact, digits)) / factor == value), exact)
 
 
 def read_workload(fields: Fields, http: bool | None = None) -> Workload:
@@ -57,71 +23,36 @@ def read_workload(fields: Fields, http: bool | None = None) -> Workload:
     inner_http = fields.flag("http")
     measured_at = http if http is not None else inner_http
     idle = fields.child("idle_sessions")
+    arrivals = read_arrivals(fields.needed_child("arrivals"))
     return Workload(
-        prompt_tokens=_read_lengths(fields.needed_child("prompt_tokens")),
-        output_tokens=_read_lengths(fields.needed_child("output_tokens")),
-        arrivals=_read_arrivals(fields.needed_child("arrivals")),
+        prompt_tokens=_lengths(fields, "prompt_tokens", arrivals),
+        output_tokens=_lengths(fields, "output_tokens", arrivals),
+        arrivals=arrivals,
         prefix_hit_share=fields.number("prefix_hit_share") or 0.0,
         num_requests=fields.whole("num_requests"),
         business_type=fields.text("business_type") or "custom",
         http=True if measured_at is None else measured_at,
         idle_share=(idle.number("share") or 0.0) if idle else 0.0,
         idle_context_tokens=idle.number("context_tokens") if idle else None,
+        offload_hit_share=fields.share("offload_hit_share") or 0.0,
+        classes=read_classes(fields),
+        clients=read_clients(fields.child("clients")),
+        prefix_groups=fields.count("prefix_groups", MAX_PREFIX_GROUPS),
     )
 
 
-def _read_lengths(fields: Fields) -> LengthDistribution:
-    match fields.one_of("distribution", DISTRIBUTIONS):
-        case "fixed":
-            return Fixed(value_tokens=fields.needed_number("value"))
-        case "uniform":
-            return Uniform(low_tokens=fields.needed_number("low"), high_tokens=fields.needed_number("high"))
-        case "lognormal":
-            return LogNormal(p50_tokens=fields.needed_number("p50"), p95_tokens=fields.needed_number("p95"))
-        case _:
-            return Empirical(quantiles=_read_quantiles(fields))
-
-
-def _read_quantiles(fields: Fields) -> tuple[tuple[float, float], ...]:
-    name = fields.name_of("quantiles")
-    pairs = [as_list(pair, name) for pair in as_list(fields.needed("quantiles"), name)]
-    if any(len(pair) != 2 for pair in pairs):  # noqa: PLR2004 - a pair
-        raise InputError(msg("{name} must be pairs [share, tokens]: correct the list.", name=name))
-    return tuple((as_number(share, name), as_number(tokens, name)) for share, tokens in pairs)
-
-
-def _read_arrivals(fields: Fields) -> Arrivals:
-    match fields.one_of("kind", ARRIVALS):
-        case "closed":
-            return Closed(concurrency=fields.needed_whole("concurrency"))
-        case "per-minute":
-            return PerMinute(rates_per_s=_numbers(fields, "rates_per_s"))
-        case "mmpp":
-            rates, stays = _numbers(fields, "rates_per_s"), _numbers(fields, "stays_s")
-            return Mmpp(rates_per_s=rates, stays_s=stays)
-        case "trace":
-            given = {key: _whole(fields, key) for key in RECORDED_LENGTHS if fields.raw(key) is not None}
-            return Recorded(times_s=_numbers(fields, "times_s"), **given)
-        case kind:
-            cv = fields.number("cv") if kind == "gamma" else None
-            return OpenLoop(kind=kind, rate_per_s=fields.needed_number("rate_per_s"), cv=1.0 if cv is None else cv)
-
-
-def _numbers(fields: Fields, key: str) -> tuple[float, ...]:
-    name = fields.name_of(key)
-    return tuple(as_number(value, name) for value in as_list(fields.needed(key), name))
-
-
-def _whole(fields: Fields, key: str) -> tuple[int, ...]:
-    return tuple(round(value) for value in _numbers(fields, key))
+def _lengths(fields: Fields, key: str, arrivals: Arrivals) -> LengthDistribution:
+    """As given, or as the log of the arrivals has them."""
+    logged: tuple[int, ...] = getattr(arrivals, key) if isinstance(arrivals, Recorded) else ()
+    return lengths_of_log(logged) if logged and fields.raw(key) is None else read_lengths(fields.needed_child(key))
 
 
 def write_workload(workload: Workload) -> dict[str, Any]:
     """The load as a case carries it (``http`` stands one level up)."""
     written: dict[str, Any] = {
-        "prompt_tokens": _write_lengths(workload.prompt_tokens),
-        "output_tokens": _write_lengths(workload.output_tokens),
-        "arrivals": _write_arrivals(workload.arrivals),
+        "prompt_tokens": write_lengths(workload.prompt_tokens),
+        "output_tokens": write_lengths(workload.output_tokens),
+        "arrivals": write_arrivals(workload.arrivals),
         "prefix_hit_share": workload.prefix_hit_share,
     }
     if workload.num_requests is not None:
@@ -130,41 +61,16 @@ def write_workload(workload: Workload) -> dict[str, Any]:
         written["business_type"] = workload.business_type
     if workload.idle_share or workload.idle_context_tokens is not None:
         written["idle_sessions"] = _write_idle(workload)
-    return written
+    if workload.offload_hit_share:
+        written["offload_hit_share"] = workload.offload_hit_share
+    if workload.prefix_groups is not None:
+        written["prefix_groups"] = workload.prefix_groups
+    return written | write_classes(workload.classes) | write_clients(workload.clients)
 
 
 def _write_idle(workload: Workload) -> dict[str, float]:
     held = workload.idle_context_tokens
     return {"share": workload.idle_share} | ({} if held is None else {"context_tokens": held})
-
-
-def _write_lengths(lengths: LengthDistribution) -> dict[str, Any]:
-    match lengths:
-        case Fixed():
-            return {"distribution": "fixed", "value": lengths.value_tokens}
-        case Uniform():
-            return {"distribution": "uniform", "low": lengths.low_tokens, "high": lengths.high_tokens}
-        case LogNormal():
-            return {"distribution": "lognormal", "p50": lengths.p50_tokens, "p95": lengths.p95_tokens}
-        case Empirical():
-            return {"distribution": "empirical", "quantiles": [list(pair) for pair in lengths.quantiles]}
-
-
-def _write_arrivals(arrivals: Arrivals) -> dict[str, Any]:
-    match arrivals:
-        case Closed():
-            return {"kind": "closed", "concurrency": arrivals.concurrency}
-        case PerMinute():
-            return {"kind": "per-minute", "rates_per_s": list(arrivals.rates_per_s)}
-        case OpenLoop(kind="gamma"):
-            return {"kind": "gamma", "rate_per_s": arrivals.rate_per_s, "cv": arrivals.cv}
-        case OpenLoop():
-            return {"kind": arrivals.kind, "rate_per_s": arrivals.rate_per_s}
-        case Mmpp():
-            return {"kind": "mmpp", "rates_per_s": list(arrivals.rates_per_s), "stays_s": list(arrivals.stays_s)}
-        case Recorded():
-            lengths = {key: list(getattr(arrivals, key)) for key in RECORDED_LENGTHS if getattr(arrivals, key)}
-            return {"kind": "trace", "times_s": list(arrivals.times_s), **lengths}
 
 
 def read_slo(fields: Fields | None) -> Slo:
