@@ -16,8 +16,10 @@ from calc.workload import Closed, FloatArray, Slo, Workload
 
 Interval: TypeAlias = tuple[float, float]
 
-Z95_TWO_SIDED = 1.96
-"""95 % two-sided quantile of the standard normal distribution."""
+BATCHES = 10
+"""Stretches of a run that are compared to see how much neighbours are alike: long ones, as queues last."""
+T95_TWO_SIDED = 2.262
+"""95 % two-sided quantile of Student's t with so many batches less one."""
 GROWING_WAIT = 0.02
 """Seconds of wait gained per second of arrivals from which a queue counts as growing without end."""
 NEAR_LIMIT_SHARE = 0.85
@@ -28,9 +30,11 @@ NOTABLE_QUEUE_SHARE = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Bands:
-    """95 % intervals in seconds of percentiles over requests, by order statistics: ranks n·p ± 1.96·√(n·p·(1−p)).
+    """95 % intervals in seconds of percentiles over requests, by order statistics: ranks n·p ± 2.26·√(n·v).
 
-    They count requests as independent; under a queue neighbours are alike and the true interval is wider.
+    v is the variance of "at or below the percentile" over stretches of the run (batch means), at least p(1−p): in a
+    queue neighbours are alike, and counting them as independent makes intervals several times too narrow. Within a
+    tenth of the stability limit even these are: a run is then shorter than its queues (coverage: tests).
     """
 
     p50_s: Interval
@@ -110,7 +114,7 @@ def build_report(
     slo: Slo, replica: Replica, workload: Workload, result: SimulationResult, calibration: str
 ) -> LatencyReport:
     """The measured requests of one replica, scaled to the deployment."""
-    times = _Times.of(result, replica.model.http_s)
+    times = Times.of(result, replica.model.http_s)
     ranks = _ranks(replica, workload)
     span_s, completed, tokens = _completed(result, workload)
     rate = completed / span_s if span_s > 0 else 0.0
@@ -119,10 +123,10 @@ def build_report(
     ttft, tpot, e2e = np.sort(times.ttft_s), np.sort(times.tpot_s), np.sort(times.e2e_s)
     offered = None if isinstance(workload.arrivals, Closed) else workload.arrivals.rate_per_s
     return LatencyReport(
-        ttft=_percentiles(ttft),
+        ttft=percentiles_of(ttft),
         itl=_gap_percentiles(result),
-        tpot=_percentiles(tpot),
-        e2e=_percentiles(e2e),
+        tpot=percentiles_of(tpot),
+        e2e=percentiles_of(e2e),
         queue_s=float(times.queue_s.mean()),
         prefill_s=float(times.prefill_s.mean()),
         decode_s=float(times.decode_s.mean()),
@@ -144,9 +148,9 @@ def build_report(
         prefill_compute_share=result.prefill_busy_s / result.busy_s if result.busy_s else 0.0,
         calibration=calibration,
         notes=replica.notes + _notes(result, workload, ranks),
-        ttft_band=_bands(ttft),
-        tpot_band=_bands(tpot),
-        e2e_band=_bands(e2e),
+        ttft_band=_bands(times.ttft_s, ttft),
+        tpot_band=_bands(times.tpot_s, tpot),
+        e2e_band=_bands(times.e2e_s, e2e),
         slo_met=_meets(slo, result, ttft, e2e) and not saturated if attained is not None else None,
         goodput_per_s=rate * ranks * attained if attained is not None else None,
         limit=replica.limits.binds,
@@ -154,8 +158,8 @@ def build_report(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Times:
-    """Of the measured requests that finished, in seconds."""
+class Times:
+    """Of the measured requests that finished, in seconds and in order of arrival."""
 
     arrival_s: FloatArray
     queue_s: FloatArray
@@ -169,7 +173,8 @@ class _Times:
     """Of every request; 0 where there is a single token."""
 
     @classmethod
-    def of(cls, result: SimulationResult, http_s: float) -> _Times:
+    def of(cls, result: SimulationResult, http_s: float) -> Times:
+        """Those of a simulated replica, ``http_s`` spent outside the engine."""
         finished = result.finished_s[result.measured]
         done = ~np.isnan(finished)
         arrival = result.arrival_s[result.measured][done]
@@ -209,7 +214,8 @@ def _quantile(rising: FloatArray, share: float) -> float | None:
     return float(rising[low] + (rising[high] - rising[low]) * (at - low))
 
 
-def _percentiles(rising: FloatArray) -> Percentiles:
+def percentiles_of(rising: FloatArray) -> Percentiles:
+    """Mean and P50, P90, P95, P99 of a sorted array; without values none of them."""
     if rising.size == 0:
         return Percentiles()
     return Percentiles(
@@ -226,13 +232,18 @@ def _gap_percentiles(result: SimulationResult) -> Percentiles:
     return Percentiles(mean_s=result.gap_mean_s, p50_s=p50, p90_s=p90, p95_s=p95, p99_s=p99)
 
 
-def _bands(rising: FloatArray) -> Bands | None:
+def _bands(in_order: FloatArray, rising: FloatArray) -> Bands | None:
     if rising.size == 0:
         return None
+    last = rising.size - 1
+    stretches = in_order[: in_order.size - in_order.size % BATCHES].reshape(BATCHES, -1)
 
     def band(share: float) -> Interval:
-        half = Z95_TWO_SIDED * float(np.sqrt(rising.size * share * (1 - share)))
-        last = rising.size - 1
+        variance = share * (1 - share)
+        if stretches.size:
+            reached = (stretches <= np.float64(_quantile(rising, share) or 0.0)).mean(axis=1)
+            variance = max(variance, stretches.shape[1] * float(reached.var(ddof=1)))
+        half = T95_TWO_SIDED * float(np.sqrt(rising.size * variance))
         low, high = share * last - half, share * last + half
         return float(rising[max(0, int(np.floor(low)))]), float(rising[min(last, int(np.ceil(high)))])
 
@@ -270,7 +281,7 @@ def _completed(result: SimulationResult, workload: Workload) -> tuple[float, int
     return end - begin, int(inside.sum()), int(result.output_tokens[inside].sum())
 
 
-def _is_saturated(replica: Replica, workload: Workload, result: SimulationResult, times: _Times) -> bool:
+def _is_saturated(replica: Replica, workload: Workload, result: SimulationResult, times: Times) -> bool:
     """Open loop: the wait keeps growing near or beyond the limit. Closed loop: users beyond what runs at once wait."""
     if not result.complete:
         return True
@@ -295,7 +306,7 @@ def _growth(arrival_s: FloatArray, wait_s: FloatArray) -> float:
     return float((centred * wait_s).sum()) / spread if spread > 0 else 0.0
 
 
-def _bound(replica: Replica, times: _Times, rate: float) -> str:
+def _bound(replica: Replica, times: Times, rate: float) -> str:
     """What stops this load point from being faster: the limit it waits at, else what the mean step waits for."""
     if float(times.queue_s.mean()) > NOTABLE_QUEUE_SHARE * float(times.e2e_s.mean()):
         return replica.limits.binds
