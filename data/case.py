@@ -31,8 +31,9 @@ from data.case_engine import read_engine_args, with_drafts, write_engine_args
 from data.case_fields import Fields, as_object, plain_json, scaled
 from data.case_measured import KEY as MEASURED
 from data.case_measured import read_measured, write_measured
+from data.case_prices import read_prices, write_prices
 from data.case_serving import read_serving, write_serving
-from data.case_workload import read_prices, read_slo, read_workload, write_prices, write_slo, write_workload
+from data.case_workload import read_slo, read_workload, write_slo, write_workload
 
 AUTO = "auto"
 """A dtype as the checkpoint stores it."""

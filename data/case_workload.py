@@ -1,19 +1,17 @@
-"""The load, the targets and the prices of a JSON case, both ways."""
+"""The load and the targets of a JSON case, both ways."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from calc.units import KILO
-from calc.workload import MAX_PREFIX_GROUPS, Arrivals, LengthDistribution, Prices, Recorded, Slo, Workload
+from calc.workload import MAX_PREFIX_GROUPS, Arrivals, LengthDistribution, Recorded, Slo, Workload
 from data.case_clients import read_classes, read_clients, write_classes, write_clients
 from data.case_fields import Fields, unscaled
 from data.case_lengths import lengths_of_log, read_lengths, write_lengths
 from data.case_traffic import read_arrivals, write_arrivals
 
 TARGETS = ("ttft", "itl", "e2e")
-PRICE_FACTS = ("region", "commitment", "source", "checked_on")
-"""What is said about a price beside its amount and currency."""
 PERCENT = 100
 _MEDIAN_PERCENT = 50
 
@@ -109,22 +107,3 @@ def _write_target(target: str, value_s: float) -> dict[str, float]:
     """In milliseconds, or in seconds where no number of milliseconds reads back as the same target."""
     milliseconds = unscaled(value_s, KILO)
     return {f"{target}_ms": milliseconds} if milliseconds / KILO == value_s else {f"{target}_s": value_s}
-
-
-def read_prices(fields: Fields | None) -> Prices:
-    """``gpu_hour`` and its ``currency``, with what it is a price of and where it is from."""
-    if fields is None:
-        return Prices()
-    return Prices(
-        gpu_hour=fields.number("gpu_hour"),
-        currency=fields.text("currency") or Prices.currency,
-        **{key: fields.text(key) or "" for key in PRICE_FACTS},
-    )
-
-
-def write_prices(prices: Prices) -> dict[str, Any]:
-    """The price when it is known."""
-    written: dict[str, Any] = {"currency": prices.currency}
-    if prices.gpu_hour is not None:
-        written["gpu_hour"] = prices.gpu_hour
-    return written | {key: text for key in PRICE_FACTS if (text := getattr(prices, key))}

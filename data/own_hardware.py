@@ -12,7 +12,7 @@ from calc.workload import Prices
 from data import catalogue
 from data.case import FLOP_CODES, read_gpu
 from data.case_fields import Fields
-from data.case_workload import read_prices
+from data.case_prices import read_prices
 from data.own_text import one_line
 from data.store_records import OwnEntry
 

@@ -16,12 +16,16 @@ from calc.scenario import Scenario
 from data.case import MODEL_LENGTH, write_case
 from data.case_measured import KEY as MEASURED
 from data.case_measured import measured_of_text, measured_text, parse_measured, write_measured
+from data.case_prices import PRICE_FACTS
+from ui.fields_load import LOAD, load_not_on_screen, workload_case, workload_values
+from ui.fields_serving import SERVING, SPECULATION, serving_case, serving_not_on_screen, serving_values
 from ui.glossary import FIELDS
 
 Values: TypeAlias = dict[str, Any]
 Case: TypeAlias = dict[str, Any]
 
-PERCENT = 100.0
+MAX_LINKED_LOG = 1500
+"""Characters of a log that an address carries; mail programs break longer ones."""
 NEWEST = "newest"
 """Version code: the newest row of the chosen engine."""
 EMPTY: Mapping[str, Any] = {
@@ -30,11 +34,8 @@ EMPTY: Mapping[str, Any] = {
     "gpus": 1, "tp": 1, "pp": 1, "dp": 1, "ep": False,
     "engine": "vllm", "version": "newest", "fraction": None, "max_len": None, "max_batched": None, "max_seqs": None,
     "kv_dtype": "auto", "weight_dtype": "auto", "prefix_caching": "auto",
-    "preset": "custom",
-    "prompt_kind": "lognormal", "prompt_p50": 500.0, "prompt_p95": 1500.0, "prompt_quantiles": "",
-    "output_kind": "lognormal", "output_p50": 250.0, "output_p95": 600.0, "output_quantiles": "",
-    "arrivals": "poisson", "rate": 1.0, "concurrency": 8, "cv": 1.0, "minute_rates": "", "hit": 0.0,
-    "idle_share": 0.0, "idle_context": None,
+    "block_size": None, "chunked_prefill": "auto", "kv_tokens": None, "async_scheduling": "auto", "hybrid_kv": "auto",
+    **SERVING, **LOAD,
     "slo_ttft": None, "slo_itl": None, "slo_e2e": None, "percentile": 0.95,
     "price": None, "currency": "USD", "measured": "",
 }  # fmt: skip
@@ -44,6 +45,7 @@ PLAIN: Mapping[str, str] = {
     "name": "name", "tp": "tp", "pp": "pp", "dp": "dp", "ep": "ep", "engine": "engine", "version": "engine_version",
     "fraction": "memory_fraction", "max_len": "max_model_len", "max_batched": "max_num_batched_tokens",
     "max_seqs": "max_num_seqs", "kv_dtype": "kv_dtype", "weight_dtype": "weight_dtype",
+    "block_size": "block_size", "kv_tokens": "kv_tokens",
 }  # fmt: skip
 """Widget key → case key where the value is the same."""
 
@@ -53,10 +55,21 @@ OWN_GPU: Mapping[str, str] = {
 }  # fmt: skip
 SLO: Mapping[str, str] = {"slo_ttft": "ttft_ms", "slo_itl": "itl_ms", "slo_e2e": "e2e_s"}
 SWITCH: Mapping[str, bool | None] = {"auto": None, "on": True, "off": False}
-WHOLE = frozenset({"gpus", "tp", "pp", "dp", "max_len", "max_batched", "max_seqs", "concurrency"})
+SWITCHED: Mapping[str, str] = {
+    "prefix_caching": "enable_prefix_caching", "chunked_prefill": "enable_chunked_prefill",
+    "async_scheduling": "async_scheduling",
+}  # fmt: skip
+"""Widget key → case key of what is on, off, or left to the engine."""
+CODE: Mapping[bool | None, str] = {flag: code for code, flag in SWITCH.items()}
+HYBRID_OFF = "disable_hybrid_kv_cache_manager"
+WHOLE = frozenset({
+    "gpus", "tp", "pp", "dp", "max_len", "max_batched", "max_seqs", "concurrency", "block_size", "kv_tokens",
+    "num_requests", "prefix_groups", "retries", "tier_concurrency", "spec_tokens", "prefill_replicas",
+})  # fmt: skip
 """Keys whose widgets hold whole numbers."""
 
-NEEDED = ("gpus", "tp", "pp", "dp", "hit", "idle_share")
+FLAGS = frozenset({"ep", "http"})
+NEEDED = ("gpus", "tp", "pp", "dp", "hit", "idle_share", "spec_tokens")
 """Keys that may not be empty."""
 
 
@@ -75,9 +88,11 @@ def to_case(
     case.setdefault("max_model_len", MODEL_LENGTH)
     case["gpu"] = (own or {}).get(values["gpu"]) or _gpu(values)
     case["replicas"] = _replicas(values)
-    if (switch := SWITCH.get(values["prefix_caching"])) is not None:
-        case["enable_prefix_caching"] = switch
-    case["workload"] = _workload(values)
+    case |= {target: switch for key, target in SWITCHED.items() if (switch := SWITCH.get(values[key])) is not None}
+    if (hybrid := SWITCH.get(values["hybrid_kv"])) is not None:
+        case[HYBRID_OFF] = not hybrid
+    case |= serving_case(values)
+    case["workload"] = workload_case(values)
     slo = {target: values[key] for key, target in SLO.items() if values.get(key) is not None}
     if slo:
         case["slo"] = {**slo, "percentile": values["percentile"]}
@@ -103,7 +118,8 @@ def _gpu(values: Mapping[str, Any]) -> Any:
 
 
 def _replicas(values: Mapping[str, Any]) -> int:
-    per_replica = values["tp"] * values["pp"] * values["dp"]
+    """Of all GPUs, what is left beside the replicas that only prefill."""
+    per_replica, split = values["tp"] * values["pp"] * values["dp"], values["prefill_replicas"] or 0
     if values["gpus"] < per_replica or values["gpus"] % per_replica:
         raise ImpossibleDeployment(
             msg(
@@ -116,74 +132,17 @@ def _replicas(values: Mapping[str, Any]) -> int:
                 each=per_replica,
             )
         )
-    return int(values["gpus"] // per_replica)
-
-
-def _workload(values: Mapping[str, Any]) -> Case:
-    workload = {
-        "prompt_tokens": _lengths(values, "prompt"),
-        "output_tokens": _lengths(values, "output"),
-        "arrivals": _arrivals(values),
-        "prefix_hit_share": values["hit"] / PERCENT,
-        "http": True,
-    }
-    if values["idle_share"] or values["idle_context"] is not None:
-        held = values["idle_context"]
-        idle = {"share": values["idle_share"] / PERCENT}
-        workload["idle_sessions"] = idle if held is None else {**idle, "context_tokens": held}
-    if values["preset"] != "custom":
-        workload["business_type"] = values["preset"]
-    return workload
-
-
-def _lengths(values: Mapping[str, Any], what: str) -> Case:
-    kind = values[f"{what}_kind"]
-    p50, p95 = values[f"{what}_p50"], values[f"{what}_p95"]
-    shapes: Mapping[str, Case] = {
-        "fixed": {"value": p50},
-        "uniform": {"low": p50, "high": p95},
-        "lognormal": {"p50": p50, "p95": p95},
-    }
-    if kind in shapes:
-        return {"distribution": kind, **shapes[kind]}
-    return {"distribution": "empirical", "quantiles": parse_pairs(values[f"{what}_quantiles"])}
-
-
-def _arrivals(values: Mapping[str, Any]) -> Case:
-    kind = values["arrivals"]
-    if kind == "closed":
-        return {"kind": kind, "concurrency": values["concurrency"]}
-    if kind == "per-minute":
-        return {"kind": kind, "rates_per_s": parse_numbers(values["minute_rates"])}
-    return {"kind": kind, "rate_per_s": values["rate"]} | ({"cv": values["cv"]} if kind == "gamma" else {})
-
-
-def parse_numbers(text: str) -> list[float]:
-    """``"2, 4, 9"`` → numbers; the sentence of the error names the piece that is none."""
-    return [_number(piece) for piece in text.replace("，", ",").split(",") if piece.strip()]
-
-
-def parse_pairs(text: str) -> list[list[float]]:
-    """``"0:20, 0.5:600"`` → [[share, tokens], …]."""
-    pairs = []
-    for piece in text.replace("，", ",").replace("：", ":").split(","):
-        if piece.strip():
-            share, colon, tokens = piece.partition(":")
-            if not colon:
-                raise InputError(
-                    msg("{piece} is not a pair share:tokens: write them like 0.5:600, 0.95:4000.", piece=repr(piece))
-                )
-            pairs.append([_number(share), _number(tokens)])
-    return pairs
-
-
-def _number(piece: str) -> float:
-    try:
-        return float(piece)
-    except ValueError as error:
-        raise InputError(
-            msg("{piece} is not a number: write a list such as 2, 4, 9.", piece=repr(piece.strip()))
-        ) from error
+    if split and values["gpus"] // per_replica <= split:
+        raise ImpossibleDeployment(
+            msg(
+                "{split} replicas that only prefill leave none of {gpus} GPUs to decode: set the GPUs to at least "
+                "{least}, or use fewer.",
+                split=split,
+                gpus=values["gpus"],
+                least=(split + 1) * per_replica,
+            )
+        )
+    return int(values["gpus"] // per_replica - split)
 
 
 def to_values(case: Mapping[str, Any], model_id: str | None = None, gpu_id: str | None = None) -> Values:
@@ -194,9 +153,12 @@ def to_values(case: Mapping[str, Any], model_id: str | None = None, gpu_id: str 
     if values["max_len"] == MODEL_LENGTH:
         values["max_len"] = None
     values |= {"gpu": gpu_id} if gpu_id else _gpu_values(case["gpu"])
-    values["gpus"] = values["tp"] * values["pp"] * values["dp"] * case.get("replicas", 1)
-    values["prefix_caching"] = {None: "auto", True: "on", False: "off"}[case.get("enable_prefix_caching")]
-    values |= _workload_values(case.get("workload", {}))
+    values |= {key: CODE[case.get(target)] for key, target in SWITCHED.items()}
+    values["hybrid_kv"] = CODE[None if case.get(HYBRID_OFF) is None else not case[HYBRID_OFF]]
+    values |= serving_values(case) | workload_values(case.get("workload", {}))
+    values["http"] = case.get("http") is not False
+    replicas = case.get("replicas", 1) + values["prefill_replicas"]
+    values["gpus"] = values["tp"] * values["pp"] * values["dp"] * replicas
     slo, prices = case.get("slo", {}), case.get("prices", {})
     values |= {key: slo[target] for key, target in SLO.items() if slo.get(target) is not None}
     values["percentile"] = slo.get("percentile", values["percentile"])
@@ -218,11 +180,11 @@ def is_typed(gpu: Mapping[str, Any]) -> bool:
 
 def not_on_screen(case: Mapping[str, Any]) -> list[str]:
     """Settings of a case in full that no widget holds. A GPU written out is stored, so nothing of it is lost."""
-    shown = {*PLAIN.values(), "model", "gpu", "replicas", "enable_prefix_caching", "workload", "slo", "prices", "http"}
-    shown |= {MEASURED}
+    shown = {*PLAIN.values(), *SWITCHED.values(), HYBRID_OFF, SPECULATION, MEASURED}
+    shown |= {"model", "gpu", "replicas", "serving", "workload", "slo", "prices", "http"}
     lost = [key for key in case if key not in shown]
-    lost += ["workload.num_requests"] if "num_requests" in case["workload"] else []
-    return lost + ([] if case["http"] else ["http"])
+    lost += [f"prices.{key}" for key in case.get("prices", {}) if key not in {*PRICE_FACTS, "gpu_hour", "currency"}]
+    return lost + serving_not_on_screen(case) + load_not_on_screen(case["workload"])
 
 
 def _within(key: str, value: Any) -> Any:
@@ -256,42 +218,21 @@ def _gpu_values(gpu: Any) -> Values:
     return {"gpu": "own"} | {key: gpu.get(target) for key, target in OWN_GPU.items()}
 
 
-def _workload_values(workload: Mapping[str, Any]) -> Values:
-    values: Values = {"preset": workload.get("business_type", "custom")}
-    values["hit"] = workload.get("prefix_hit_share", 0.0) * PERCENT
-    idle = workload.get("idle_sessions") or {}
-    values["idle_share"], values["idle_context"] = idle.get("share", 0.0) * PERCENT, idle.get("context_tokens")
-    for what in ("prompt", "output"):
-        if lengths := workload.get(f"{what}_tokens"):
-            values |= _length_values(lengths, what)
-    if arrivals := workload.get("arrivals"):
-        values["arrivals"] = arrivals["kind"]
-        names = {"rate_per_s": "rate", "cv": "cv", "concurrency": "concurrency"}
-        values |= {key: arrivals[name] for name, key in names.items() if name in arrivals}
-        if "rates_per_s" in arrivals:
-            values["minute_rates"] = ", ".join(f"{rate:g}" for rate in arrivals["rates_per_s"])
-    return values
-
-
-def _length_values(lengths: Mapping[str, Any], what: str) -> Values:
-    values: Values = {f"{what}_kind": lengths["distribution"]}
-    for name, end in (("value", "p50"), ("p50", "p50"), ("low", "p50"), ("p95", "p95"), ("high", "p95")):
-        if name in lengths:
-            values[f"{what}_{end}"] = lengths[name]
-    if "quantiles" in lengths:
-        values[f"{what}_quantiles"] = ", ".join(f"{share:g}:{tokens:g}" for share, tokens in lengths["quantiles"])
-    return values
-
-
 def to_link(values: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, str]:
     """Query parameters for every value that differs from the worked example; codes and plain numbers, no language.
 
-    A price is that of one GPU: a link that names another GPU names the price too.
+    A price is that of one GPU: a link that names another GPU names the price too. A long log stays out.
     """
     changed = {key for key, value in values.items() if value != example.get(key)}
+    changed -= {key for key in ("trace",) if not fits_link(values)}
     if "gpu" in changed:
         changed |= {"price", "currency"} & set(values)
     return {key: _written(values[key]) for key in values if key in changed}
+
+
+def fits_link(values: Mapping[str, Any]) -> bool:
+    """Whether the log of arrivals is short enough for an address."""
+    return len(values.get("trace") or "") <= MAX_LINKED_LOG
 
 
 def _written(value: Any) -> str:
@@ -320,7 +261,7 @@ NUMBERS = frozenset(key for key, field in FIELDS.items() if field.low is not Non
 
 
 def _parsed(key: str, written: str) -> Any:
-    if key == "ep":
+    if key in FLAGS:
         return written == "True"
     if key == "measured" and written:
         return measured_text(measured_of_text(written))

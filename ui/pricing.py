@@ -9,7 +9,7 @@ from typing import Any
 from calc.cost import incomparable
 from calc.messages import Message, msg
 from calc.workload import Prices
-from data.case_workload import PRICE_FACTS
+from data.case_prices import PRICE_FACTS
 from ui.text import t
 
 CURRENCIES = ("USD", "EUR", "CNY", "GBP", "JPY", "INR")

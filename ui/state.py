@@ -16,6 +16,7 @@ from calc.workload import Prices
 from data.case import read_case, read_gpu, write_case
 from data.case_fields import Fields
 from data.case_measured import measured_text
+from data.case_prices import read_prices
 from data.own_hardware import OWN_PRICE, gpu_case, gpu_of, price_of, prices_of
 from data.own_text import one_line
 from data.store import OwnEntry
@@ -266,7 +267,7 @@ def price_facts() -> dict[str, str]:
 def current_prices() -> Prices:
     """The price in the fields, with where it is from."""
     now = values()
-    return Prices(gpu_hour=now["price"], currency=now["currency"], **price_facts())
+    return read_prices(Fields({"gpu_hour": now["price"], "currency": now["currency"], **price_facts()}, "prices"))
 
 
 def price_typed() -> None:

@@ -4,9 +4,14 @@ Widgets, charts, the sheet and the guide all read these rows; nothing is worded 
 """
 
 from ui.glossary.codes import BOUNDS, CHOICES, LAYERS, MARKS, OUTCOMES, PROVENANCE, UNIT_WORDS
-from ui.glossary.fields import FIELDS, Field
+from ui.glossary.fields import FIELDS as USUAL_FIELDS
+from ui.glossary.fields import Field
+from ui.glossary.further import FURTHER_FIELDS
 from ui.glossary.own import OWN_FIELDS
 from ui.glossary.terms import TERMS, Term
+
+FIELDS = {**USUAL_FIELDS, **FURTHER_FIELDS}
+"""Every field of a scenario."""
 
 __all__ = [
     "BOUNDS",
