@@ -75,6 +75,13 @@ class Stepped:
     def blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.rules.block_tokens)
 
+    def whole(self, request: Request) -> int:
+        """Blocks at its last token."""
+        return self.blocks_for(request.prompt + request.output - 1)
+
+    def promised(self) -> int:
+        return sum(self.whole(request) for request in self.running)
+
     def take(self, count: int, hits: int = 0) -> None:
         assert count <= self.free
         self.free -= count
@@ -138,6 +145,8 @@ class Stepped:
             fresh = length - found
             if need > self.free - reserve or budget <= 0:
                 break
+            if self.rules.reserves_output and self.promised() + self.whole(request) > self.rules.total_blocks:
+                break
             whole = length > self.rules.max_tokens and not chunks
             if not self.rules.chunked and fresh > budget and not whole:
                 break
@@ -187,9 +196,11 @@ class Stepped:
         costs = self.costs
         window = costs.window_tokens
         fresh = sum(chunk for _, chunk in chunks)
-        tokens = len(decoding) + fresh
+        parts = [len(decoding) + fresh]
+        if self.rules.prefill_alone and decoding and chunks:
+            parts = [len(decoding), fresh]
         last = len(costs.tokens_s) - 1
-        total = float(costs.tokens_s[min(tokens, last)]) + max(0, tokens - last) * costs.token_beyond_s
+        total = sum(float(costs.tokens_s[min(n, last)]) + max(0, n - last) * costs.token_beyond_s for n in parts)
         total += costs.sequence_s * (len(decoding) + len(chunks)) + costs.prefill_s * admissions
         for request in decoding:
             total += costs.context_s * (request.kv + 1)

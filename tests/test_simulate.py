@@ -52,6 +52,8 @@ def scenarios(draw: st.DrawFn) -> tuple[RequestPlan, SchedulerRules, StepCosts]:
         chunked=draw(st.booleans()),
         prefix_caching=caching,
         queued_step=draw(st.booleans()),
+        prefill_alone=draw(st.booleans()),
+        reserves_output=draw(st.booleans()),
     )
     tabulated = draw(st.sampled_from([3, 100]))
     window = draw(st.sampled_from([0, 0, 12]))

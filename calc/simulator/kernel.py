@@ -56,6 +56,12 @@ def blocks(tokens: int, block_tokens: int) -> int:
 
 
 @inlined
+def whole_blocks(n: IntArray, r: IntArray, request: int) -> int:
+    """Blocks a request holds when its last token is made."""
+    return int(blocks(r[PROMPT, request] + r[OUTPUT, request] - 1, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS])
+
+
+@inlined
 def tokens_s(n: IntArray, x: FloatArray, tokens: int) -> float:
     """Seconds of the token-wise kernels of one step."""
     last = n[LAST_COST]
@@ -222,6 +228,8 @@ def finish(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, request: int)
     """A request has all its tokens; in a closed loop its user comes back after ``think_s``."""
     t[FINISH, request] = x[NOW]
     r[STACK_AT, request] = -1
+    if n[RESERVES_OUTPUT]:
+        n[PROMISED] -= whole_blocks(n, r, request)
     if n[FIRST_MEASURED] <= request < n[END_MEASURED]:
         n[MEASURED] += 1
     if n[CLOSED] != OPEN:

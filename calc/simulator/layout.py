@@ -108,8 +108,11 @@ UNTIL_S = a run stops at the first step boundary at or after it; requests may be
     LAST_COST,
     GAPS,
     CODE,
+    PREFILL_ALONE,
+    RESERVES_OUTPUT,
+    PROMISED,
     RESIDUES,
-) = range(49)
+) = range(52)
 """``n``: state, sums, rules; from RESIDUES on a count per residue, from the place GAPS names on the gap histogram.
 CODE is the fingerprint of the compiled source."""
 

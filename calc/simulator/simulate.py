@@ -68,6 +68,10 @@ class SchedulerRules:
     prefix_caching: bool = True
     queued_step: bool = False
     """Asynchronous scheduling: the next step is fixed while the present one runs."""
+    prefill_alone: bool = False
+    """Prompts are prefilled by themselves, and the decode step follows: no kernel reads weights for both at once."""
+    reserves_output: bool = False
+    """A request starts only when the blocks of its whole output are left, so that none is evicted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +197,8 @@ def _whole(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_event
     n[at.CHUNKED] = rules.chunked
     n[at.PREFIX_CACHING] = rules.prefix_caching
     n[at.QUEUED_STEP] = rules.queued_step
+    n[at.PREFILL_ALONE] = rules.prefill_alone
+    n[at.RESERVES_OUTPUT] = rules.reserves_output
     n[at.CLOSED] = plan.closed
     n[at.USERS] = plan.start_s.size
     n[at.LAST_COST] = costs.tokens_s.size - 1

@@ -25,6 +25,7 @@ from calc.simulator.kernel import (
     next_arrival,
     steps_until,
     tokens_s,
+    whole_blocks,
 )
 from calc.simulator.layout import *
 from calc.workload import FloatArray, IntArray
@@ -110,6 +111,8 @@ def may_start(n: IntArray, r: IntArray, request: int) -> bool:
     reserve = n[WATERMARK_BLOCKS] if running > 0 else 0
     if blocks(length, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS] > n[FREE] - reserve:
         return False
+    if n[RESERVES_OUTPUT] and n[PROMISED] + whole_blocks(n, r, request) > n[TOTAL_BLOCKS]:
+        return False
     budget = n[MAX_TOKENS] - n[DECODING] - n[TOKENS]
     if n[CHUNKED]:
         return bool(budget > 0)
@@ -161,6 +164,8 @@ def start(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, r
     r[STACK_AT, request] = n[STACKED]
     n[STACKED] += 1
     n[ADMISSIONS] += 1
+    if n[RESERVES_OUTPUT]:
+        n[PROMISED] += whole_blocks(n, r, request)
     chunk(n, x, q, request, hit, length)
 
 
@@ -200,8 +205,12 @@ def mixed_step(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArr
     """One step with prefill in it: every decoding sequence still advances by one token."""
     plain_s = decode_s(n, x) if n[DECODING] > 0 else 0.0
     prefills = n[READY] + (n[PARTIAL] >= 0)
+    if n[PREFILL_ALONE] and n[DECODING] > 0:
+        tokenwise_s = tokens_s(n, x, n[DECODING]) + tokens_s(n, x, n[TOKENS])
+    else:
+        tokenwise_s = tokens_s(n, x, n[DECODING] + n[TOKENS])
     step_s = (
-        tokens_s(n, x, n[DECODING] + n[TOKENS])
+        tokenwise_s
         + x[SEQUENCE_S] * (n[DECODING] + prefills)
         + x[PREFILL_S] * n[ADMISSIONS]
         + x[CONTEXT_S] * (n[CONTEXT] + n[READS])
