@@ -4,7 +4,8 @@
      ├─ InputError             a value or field is not usable
      │   ├─ UnknownName          no such model, GPU, engine … in the catalogue
      │   ├─ UnknownArchitecture  a config.json whose KV layout is not known
-     │   └─ ImpossibleDeployment the parallel split or a limit cannot exist
+     │   ├─ ImpossibleDeployment the parallel split or a limit cannot exist
+     │   └─ CalibrationRefused   measurements that no physical constants explain
      ├─ UnreadableFile         an uploaded file cannot be what it should be
      ├─ StoreError             the database cannot be opened or written
      └─ ProbeError             the GPU measurement could not run
@@ -39,6 +40,10 @@ class UnknownArchitecture(InputError):
 
 class ImpossibleDeployment(InputError):
     """The parallel split or a limit cannot exist."""
+
+
+class CalibrationRefused(InputError):
+    """Measurements that no physical constants explain."""
 
 
 class UnreadableFile(PlimsollError):

@@ -43,16 +43,18 @@ def predict(
     requests: int = 1000,
     seed: int = 1,
     efficiency: Efficiency | None = None,
-    calibration: str = "uncalibrated",
+    calibration: str | None = None,
 ) -> LatencyReport:
     """Latency at the scenario's load, simulated on one replica's even share of it.
 
     A workload with ``num_requests`` is simulated whole, ramp included, like the benchmark it describes; otherwise
     ``requests`` are measured in steady load. T_queue runs from arrival to the first step that works on the request,
     T_prefill to its first token, T_decode to its last, T_network is client and HTTP; their means add up to E2E.
+    The scenario's own calibration is applied and named unless ``efficiency`` is given.
     """
     replica = prepare(scenario, memory, seed, efficiency)
-    return _predict(scenario.slo, replica, scenario.workload, requests, seed, calibration)
+    name = replica.calibration if calibration is None else calibration
+    return _predict(scenario.slo, replica, scenario.workload, requests, seed, name)
 
 
 def sweep(
@@ -63,16 +65,17 @@ def sweep(
     memory: MemoryReport | None = None,
     seed: int = 1,
     efficiency: Efficiency | None = None,
-    calibration: str = "uncalibrated",
+    calibration: str | None = None,
 ) -> LoadSweep:
     """Reports from light load to beyond the stability limit, the operating load among them, and the knee."""
     replica = prepare(scenario, memory, seed, efficiency)
+    name = replica.calibration if calibration is None else calibration
     workload = scenario.workload
     if workload.num_requests is not None:
         workload = replace(workload, num_requests=min(workload.num_requests, SWEEP_REQUESTS))
 
     def at(load: float) -> LatencyReport:
-        return _predict(scenario.slo, replica, with_load(workload, load), requests, seed, calibration)
+        return _predict(scenario.slo, replica, with_load(workload, load), requests, seed, name)
 
     loads = _loads(replica, workload, points)
     reports = tuple(at(load) for load in loads)

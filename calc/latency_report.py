@@ -114,7 +114,7 @@ def build_report(
     slo: Slo, replica: Replica, workload: Workload, result: SimulationResult, calibration: str
 ) -> LatencyReport:
     """The measured requests of one replica, scaled to the deployment."""
-    times = Times.of(result, replica.model.http_s)
+    times = Times.of(result, replica.model.http_s, replica.first_token_steps)
     ranks = _ranks(replica, workload)
     span_s, completed, tokens = _completed(result, workload)
     rate = completed / span_s if span_s > 0 else 0.0
@@ -173,8 +173,9 @@ class Times:
     """Of every request; 0 where there is a single token."""
 
     @classmethod
-    def of(cls, result: SimulationResult, http_s: float) -> Times:
-        """Those of a simulated replica, ``http_s`` spent outside the engine."""
+    def of(cls, result: SimulationResult, http_s: float, first_token_steps: float = 0.0) -> Times:
+        """Those of a simulated replica; ``http_s`` is spent outside the engine, each stream so many mean steps late."""
+        later_s = first_token_steps * (result.gap_mean_s or 0.0)
         finished = result.finished_s[result.measured]
         done = ~np.isnan(finished)
         arrival = result.arrival_s[result.measured][done]
@@ -182,14 +183,16 @@ class Times:
         first = result.first_token_s[result.measured][done]
         gaps = result.output_tokens[result.measured][done] - 1
         decode = finished[done] - first
+        queue, prefill = admitted - arrival, np.maximum(first - admitted + later_s, 0.0)
+        ttft = queue + prefill + http_s
         mean_gap = decode / np.maximum(gaps, 1)
         return cls(
             arrival_s=arrival,
-            queue_s=admitted - arrival,
-            prefill_s=first - admitted,
+            queue_s=queue,
+            prefill_s=prefill,
             decode_s=decode,
-            ttft_s=first - arrival + http_s,
-            e2e_s=finished[done] - arrival + http_s,
+            ttft_s=ttft,
+            e2e_s=ttft + decode,
             tpot_s=mean_gap[gaps > 0],
             mean_gap_s=mean_gap,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from calc.calibrate.calibration import Calibration
 from calc.deployment import Deployment
 from calc.workload import Prices, Slo, Workload
 
@@ -17,3 +18,5 @@ class Scenario:
     workload: Workload
     slo: Slo = field(default_factory=Slo)
     prices: Prices = field(default_factory=Prices)
+    calibration: Calibration | None = None
+    """Measured constants in place of the generic ones, as far as they hold for the deployment."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calc.cache.pool import plan_for, sequences_of
+from calc.calibrate.calibration import UNCALIBRATED
+from calc.calibrate.transfer import Applied, applied
 from calc.deployment import Deployment
 from calc.engine import Settings, resolve
 from calc.errors import ImpossibleDeployment
@@ -25,6 +27,8 @@ MAX_SIMULATED = 200_000
 """Most requests simulated for one load point: about a second of computing. More are cut, with a note."""
 DEMAND_SAMPLE = 4096
 """Lengths drawn to know the means of a load."""
+BESIDE_A_PROMPT = 256
+"""Running requests a step has room for beside the longest prompt that cannot be chunked."""
 FILL_SERVICE_TIMES = 1.5
 """How long an open loop fills before it is measured, in service times."""
 
@@ -43,6 +47,10 @@ class Replica:
     demand: Demand
     limits: Limits
     notes: tuple[Message, ...] = ()
+    calibration: str = UNCALIBRATED
+    """Name of the measurements its costs rest on."""
+    first_token_steps: float = 0.0
+    """Mean steps by which the first token comes later than simulated."""
 
     @property
     def pool_tokens(self) -> int:
@@ -57,12 +65,15 @@ def prepare(
     deployment, workload = scenario.deployment, scenario.workload
     report = memory or estimate_memory(deployment)
     settings = resolve(deployment)
-    model = step_model(deployment, efficiency=efficiency, http=workload.http)
+    measured = applied(scenario.calibration, deployment) if efficiency is None else Applied()
+    model = step_model(deployment, efficiency=efficiency or measured.efficiency, http=workload.http)
     longest = settings.max_model_len_tokens
     drawn = lengths(workload, DEMAND_SAMPLE, longest, seed, reuse=settings.prefix_caching)
     demand = Demand.of(*drawn)
-    rules = _rules(deployment, settings, report, demand.held)
+    rules = _rules(deployment, settings, report, demand.held, int(drawn[0].max()))
     usable = _usable_tokens(rules, demand.held)
+    if rules.reserves_output:
+        usable *= demand.held / (demand.prompt + demand.output)
     return Replica(
         model=model,
         costs=model.costs(),
@@ -72,7 +83,9 @@ def prepare(
         split=deployment.replicas * deployment.dp,
         demand=demand,
         limits=stability_limits(model, demand, usable),
-        notes=model.notes + _notes(workload, settings),
+        notes=model.notes + measured.notes + _notes(workload, settings),
+        calibration=measured.name,
+        first_token_steps=measured.first_token_steps,
     )
 
 
@@ -84,7 +97,9 @@ def _usable_tokens(rules: SchedulerRules, held_tokens: float) -> float:
     return blocks / (math.ceil(held_tokens / rules.block_tokens) + rules.fixed_blocks) * held_tokens
 
 
-def _rules(deployment: Deployment, settings: Settings, memory: MemoryReport, held_tokens: float) -> SchedulerRules:
+def _rules(
+    deployment: Deployment, settings: Settings, memory: MemoryReport, held_tokens: float, longest_prompt: int
+) -> SchedulerRules:
     """The scheduler counts blocks of tokens; where windowed layers need fewer, the pool is as large as it is for a
     request of ``held_tokens``."""
     if not memory.fits or memory.num_blocks <= 0:
@@ -103,7 +118,7 @@ def _rules(deployment: Deployment, settings: Settings, memory: MemoryReport, hel
     blocks = math.floor(sequences * (math.ceil(held_tokens / block_tokens) + fixed))
     longest_blocks = math.ceil(settings.max_model_len_tokens / block_tokens) + fixed
     return SchedulerRules(
-        max_tokens=settings.max_num_batched_tokens,
+        max_tokens=_budget(deployment, settings, longest_prompt),
         max_seqs=settings.max_num_seqs,
         total_blocks=max(blocks, longest_blocks),
         block_tokens=block_tokens,
@@ -111,7 +126,18 @@ def _rules(deployment: Deployment, settings: Settings, memory: MemoryReport, hel
         chunked=settings.chunked_prefill,
         prefix_caching=settings.prefix_caching,
         queued_step=settings.async_scheduling,
+        prefill_alone=deployment.engine.prefill_alone,
+        reserves_output=deployment.engine.reserves_output,
     )
+
+
+def _budget(deployment: Deployment, settings: Settings, longest_prompt: int) -> int:
+    """Token budget of a step. Where prompts are not chunked and no budget is given, it is one that lets the longest
+    prompt in beside running requests: else it would wait until nearly all of them have left."""
+    given = settings.max_num_batched_tokens
+    if settings.chunked_prefill or deployment.max_num_batched_tokens is not None:
+        return given
+    return max(given, longest_prompt + BESIDE_A_PROMPT)
 
 
 def _request_blocks(deployment: Deployment, settings: Settings) -> tuple[int, int]:
