@@ -1,0 +1,1 @@
+"""Published headline figures, computed again under their own conditions by this project's models."""
