@@ -1,4 +1,4 @@
-"""Textbook queueing beside the simulation, each result with the conditions under which it holds.
+"""Textbook queueing: waits, shares and dispersion as closed formulas. Which of them holds where: calc.textbook.
 
 Means are exact under their conditions and good for a sanity check; tails under real scheduling are simulated.
 ``None`` = no steady state (utilisation of 1 or more), which is a result, not an error.
@@ -7,20 +7,14 @@ Means are exact under their conditions and good for a sanity check; tails under 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from calc.memory import MemoryReport
-from calc.messages import Message, msg
-from calc.scenario import Scenario
-from calc.simulator.arrivals import lengths
-from calc.simulator.replica import DEMAND_SAMPLE, Replica, prepare
-from calc.simulator.stability import Limits, mean_step_s, service_s
-from calc.workload import Closed, FloatArray, OpenLoop
+from calc.units import SECONDS_PER_MINUTE
+from calc.workload import Arrivals, Closed, FloatArray, Mmpp, OpenLoop, PerMinute, Recorded
 
-KINGMAN_LOW_SHARE = 0.5
-"""Below this utilisation Kingman's formula is no longer close."""
+FEW_MINUTES = 5
+"""Fewer whole minutes than this show no dispersion of counts."""
 
 
 def mg1_wait_s(rate_per_s: float, mean_s: float, second_moment_s2: float) -> float | None:
@@ -68,139 +62,72 @@ def shared_batch_shares(rate_per_s: float, step_s: FloatArray, output_tokens: fl
     return shares
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextbookResult:
-    """One formula on this load."""
+def vacation_wait_s(
+    rate_per_s: float, mean_s: float, second_moment_s2: float, away_s: float, away_second_moment_s2: float
+) -> float | None:
+    """Mean wait of M/G/1 whose idle server goes away again and again: that of M/G/1 plus E[V²]/(2·E[V]).
 
-    code: str
-    """``prefill-mg1``, ``prefill-md1``, ``prefill-kingman``, ``slots-mmc`` or ``decode-ps``."""
-    title: Message
-    value_s: float | None
-    """Mean in seconds; ``None`` = no steady state, or not applicable (then ``holds`` is False)."""
-    utilisation_share: float | None
-    formula: str
-    conditions: tuple[Message, ...]
-    holds: bool
-    """Whether the load meets the conditions that can be checked."""
+    Fuhrmann and Cooper (1985). Here the server prefills, and while no prompt waits it is away for a decode step.
+    """
+    wait_s = mg1_wait_s(rate_per_s, mean_s, second_moment_s2)
+    residual_s = away_second_moment_s2 / (2 * away_s) if away_s > 0 else 0.0
+    return None if wait_s is None else wait_s + residual_s
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueueReport:
-    """Stability limits of one replica and the textbook's answers at the operating load."""
+def wait_quantile_s(
+    rate_per_s: float, mean_s: float, arrival_cv2: float, service_cv2: float, share: float
+) -> float | None:
+    """Wait below which ``share`` of requests lie: P(W > x) = ρ·exp(−x·2(1−ρ)/((c_a² + c_s²)·E[S])).
 
-    limits: Limits
-    rate_per_s: float | None
-    """Offered to one replica; ``None`` for a closed loop."""
-    utilisation_share: float | None
-    """Offered over the stability limit."""
-    results: tuple[TextbookResult, ...]
-
-
-def textbook(scenario: Scenario, *, memory: MemoryReport | None = None, seed: int = 1) -> QueueReport:
-    """Textbook figures for the page beside the simulation; closed loops have limits only."""
-    replica = prepare(scenario, memory, seed)
-    arrivals = replica.workload.arrivals
-    if isinstance(arrivals, Closed):
-        return QueueReport(limits=replica.limits, rate_per_s=None, utilisation_share=None, results=())
-    rate = arrivals.rate_per_s / replica.split
-    return QueueReport(
-        limits=replica.limits,
-        rate_per_s=rate,
-        utilisation_share=rate / replica.limits.max_rate_per_s,
-        results=(*_prefill(replica, rate, seed), _slots(replica, rate), _decode(replica, rate)),
-    )
+    Exact for M/M/1, a heavy-traffic approximation for others; wrong for heavy-tailed service.
+    """
+    load = rate_per_s * mean_s
+    if load >= 1:
+        return None
+    beyond = 1 - share
+    return max(0.0, math.log(load / beyond)) * (arrival_cv2 + service_cv2) * mean_s / (2 * (1 - load)) if load else 0.0
 
 
-def _prefill(replica: Replica, rate: float, seed: int) -> tuple[TextbookResult, ...]:
-    """A server that only prefills, one prompt at a time."""
-    prompt, _, cached = lengths(
-        replica.workload,
-        DEMAND_SAMPLE,
-        replica.settings.max_model_len_tokens,
-        seed,
-        reuse=replica.settings.prefix_caching,
-    )
-    seconds = replica.model.prefill_only_s(prompt.astype(np.float64), cached.astype(np.float64))
-    mean, second = float(seconds.mean()), float((seconds**2).mean())
-    service_cv2 = second / mean**2 - 1
-    poisson, arrival_cv2 = _arrival_law(replica)
-    load = rate * mean
-    alone = msg("Prefill alone on the GPU, one prompt at a time, first come first served.")
-    return (
-        TextbookResult(
-            code="prefill-mg1",
-            title=msg("Wait for prefill, M/G/1"),
-            value_s=mg1_wait_s(rate, mean, second),
-            utilisation_share=load,
-            formula="λ·E[S²] / (2(1−ρ))",
-            conditions=(alone, msg("Poisson arrivals.")),
-            holds=poisson,
-        ),
-        TextbookResult(
-            code="prefill-md1",
-            title=msg("Wait for prefill if all prompts were equal, M/D/1"),
-            value_s=md1_wait_s(rate, mean),
-            utilisation_share=load,
-            formula="ρ·D / (2(1−ρ))",
-            conditions=(alone, msg("Poisson arrivals."), msg("Equal prompts.")),
-            holds=poisson and math.isclose(service_cv2, 0, abs_tol=1e-9),
-        ),
-        TextbookResult(
-            code="prefill-kingman",
-            title=msg("Wait for prefill with this burstiness, Kingman"),
-            value_s=kingman_wait_s(rate, mean, arrival_cv2, service_cv2),
-            utilisation_share=load,
-            formula="ρ/(1−ρ) · (c_a² + c_s²)/2 · E[S]",
-            conditions=(
-                alone,
-                msg("Utilisation of at least {low:pct}: closer the higher it is.", low=KINGMAN_LOW_SHARE),
-            ),
-            holds=KINGMAN_LOW_SHARE <= load < 1,
-        ),
-    )
+def batch_quantile(shares: FloatArray, share: float) -> int:
+    """Smallest number of running requests that is not exceeded with probability ``share``."""
+    return int(np.searchsorted(np.cumsum(shares) / shares.sum(), share))
 
 
-def _arrival_law(replica: Replica) -> tuple[bool, float]:
-    """Whether arrivals are Poisson, and the squared coefficient of variation of their gaps."""
-    arrivals = replica.workload.arrivals
-    if not isinstance(arrivals, OpenLoop):
-        return False, 1.0
-    cv2 = {"poisson": 1.0, "constant": 0.0}.get(arrivals.kind, arrivals.cv**2)
-    return arrivals.kind == "poisson", cv2
+def dispersion(arrivals: Arrivals, split: float = 1.0) -> float:
+    """Variance over mean of the arrivals in a long time on one of ``split`` replicas: 1 for Poisson.
+
+    It takes the place of c_a² in Kingman's formula where the rate itself changes: 1 + 60·Var(λ)/E[λ] for a rate per
+    minute, 1 + 2·∫Cov(λ₀, λ_t)dt / E[λ] for one that jumps. A log gives it by its counts per minute.
+    """
+    match arrivals:
+        case Closed():
+            return 0.0
+        case OpenLoop(kind=kind, cv=cv):
+            return {"poisson": 1.0, "constant": 0.0}.get(kind, cv**2)
+        case PerMinute(rates_per_s=rates):
+            return 1 + SECONDS_PER_MINUTE * float(np.var(rates)) / arrivals.rate_per_s / split
+        case Mmpp():
+            return 1 + 2 * _lasting_covariance(arrivals) / arrivals.rate_per_s / split
+        case Recorded(times_s=times):
+            return 1 + (_count_dispersion(np.array(times)) - 1) / split
 
 
-def _slots(replica: Replica, rate: float) -> TextbookResult:
-    """Scheduler slots (or sequences the pool holds) as servers of M/M/c."""
-    servers = max(1, int(min(replica.rules.max_seqs, replica.pool_tokens / replica.demand.held)))
-    stay_s = service_s(replica.model, replica.demand, float(servers))
-    return TextbookResult(
-        code="slots-mmc",
-        title=msg("Wait for a slot, M/M/c with {servers:count} slots", servers=servers),
-        value_s=mmc_wait_s(rate, stay_s, servers),
-        utilisation_share=rate * stay_s / servers,
-        formula="C(c, λ·E[S]) · E[S] / (c − λ·E[S])",
-        conditions=(
-            msg("Poisson arrivals."),
-            msg("Exponential service times."),
-            msg("Service as slow as with all slots taken: an upper bound at low load."),
-        ),
-        holds=_arrival_law(replica)[0],
-    )
+def _lasting_covariance(arrivals: Mmpp) -> float:
+    """∫Cov(λ₀, λ_t)dt over t > 0 of a rate that goes round its states: Σ π·δ·x with Q·x = −δ, δ = λ − E[λ]."""
+    stays = np.array(arrivals.stays_s)
+    leaving = np.diag(1 / stays)
+    generator = np.roll(leaving, 1, axis=1) - leaving
+    shares = stays / stays.sum()
+    off = np.array(arrivals.rates_per_s) - arrivals.rate_per_s
+    lasting = np.linalg.lstsq(generator, -off, rcond=None)[0]
+    return float((shares * off * (lasting - (shares * lasting).sum())).sum())
 
 
-def _decode(replica: Replica, rate: float) -> TextbookResult:
-    """Mean step a token waits for when decode is shared equally: E over the batch a running request sees."""
-    most = max(2, math.floor(replica.limits.max_batch))
-    step_s = mean_step_s(replica.model, replica.demand, np.arange(most + 1, dtype=np.float64))
-    shares = shared_batch_shares(rate, step_s, replica.demand.output)
-    running = np.arange(most + 1)
-    seen = shares * running
-    return TextbookResult(
-        code="decode-ps",
-        title=msg("Time per output token, processor sharing"),
-        value_s=float((seen * step_s).sum() / seen.sum()),
-        utilisation_share=rate / replica.limits.max_rate_per_s,
-        formula="Σ n·π(n)·t(n) / Σ n·π(n), π(n) ~ Π λ·E[o]·t(k)/k",
-        conditions=(msg("Poisson arrivals."), msg("Nobody waits: load below the stability limit.")),
-        holds=_arrival_law(replica)[0] and rate < replica.limits.max_rate_per_s,
-    )
+def _count_dispersion(times_s: FloatArray) -> float:
+    """Variance over mean of whole minutes' counts; of the gaps' squared variation in a log of a few minutes."""
+    minutes = int((times_s[-1] - times_s[0]) // SECONDS_PER_MINUTE)
+    if minutes < FEW_MINUTES:
+        gaps = np.diff(times_s)
+        return float(gaps.var() / gaps.mean() ** 2)
+    counts = np.histogram(times_s - times_s[0], minutes, (0, minutes * SECONDS_PER_MINUTE))[0]
+    return float(counts.var() / counts.mean())

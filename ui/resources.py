@@ -17,10 +17,11 @@ from calc.judge.decision import Decision
 from calc.latency import LatencyReport, LoadSweep, predict, sweep
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message
-from calc.queueing import QueueReport, textbook
 from calc.scenario import Scenario
 from calc.startup.measured import MeasuredMemory
 from calc.step.view import StepView, step_view
+from calc.textbook.answers import textbook
+from calc.textbook.results import QueueReport
 from data import catalogue
 from data.case import example_case, read_case
 from data.case_measured import parse_measured
@@ -223,7 +224,8 @@ def step(asked: Asked) -> StepView:
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _textbook(key: str) -> QueueReport:
-    return textbook(_ask(key).scenario)
+    asked = _ask(key)
+    return textbook(asked.scenario, memory=memory(asked), latency=latency(asked))
 
 
 def queue(asked: Asked) -> QueueReport:

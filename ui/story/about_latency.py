@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from calc.latency import Bands, LatencyReport, LoadSweep
 from calc.memory import MemoryReport
-from calc.queueing import QueueReport
 from calc.scenario import Scenario
 from calc.simulator.replica import prepare
 from calc.step.view import StepView
+from calc.textbook.results import QueueReport
 from calc.workload import Slo
 from ui import format as show
 from ui.glossary import BOUNDS, TERMS
