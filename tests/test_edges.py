@@ -176,8 +176,12 @@ LOADABLE: dict[str, tuple[bytes, Callable[[AppTest], bool]]] = {
         lambda app: app.session_state["model"] == "Qwen/Qwen3-8B",
     ),
     "settings the screen has no field for": (
+        changed(kv_pool_bytes_per_gpu=3e10, limit_mm_per_prompt={"image": 0}),
+        lambda app: any("kv_pool_bytes_per_gpu, limit_mm" in warning.value for warning in app.warning),
+    ),
+    "settings that fold away": (
         changed(block_size=32, kv_tokens=200_000),
-        lambda app: any("block_size, kv_tokens" in warning.value for warning in app.warning),
+        lambda app: (app.session_state["block_size"], app.session_state["kv_tokens"]) == (32, 200_000),
     ),
 }
 

@@ -1,9 +1,8 @@
-"""The scenario at the side of every page: one keyed, linkable widget per field, worded by the glossary."""
+"""The scenario at the side of every page: one keyed, linkable widget per field, in sections that fold away."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import streamlit as st
 
@@ -11,16 +10,14 @@ from calc.errors import PlimsollError
 from data import catalogue
 from data.case_workload import write_slo, write_workload
 from data.own_model import read_model
-from ui import fields, parts, pricing, state, text
+from ui import fields, inputs_load, inputs_serving, parts, pricing, state, text
 from ui import format as show
-from ui.glossary import CHOICES, FIELDS
 from ui.text import t
+from ui.widgets import choice, line, number, share, toggle, word
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 KV_DTYPES = ("auto", "bf16", "fp8", "nvfp4")
 WEIGHT_DTYPES = ("auto", "bf16", "fp8", "int8", "int4", "nvfp4")
-KINDS = ("lognormal", "fixed", "uniform", "empirical")
-ARRIVALS = ("poisson", "constant", "gamma", "per-minute", "closed")
 FILLED_BY_PRESET = (
     "prompt_",
     "output_",
@@ -46,9 +43,12 @@ def sidebar(page: str) -> None:
         _model()
         _gpus()
         _load()
-        _section(page, "lengths", t("Lengths"), "straighten", _both_lengths)
+        _section(page, "lengths", t("Lengths"), "straighten", inputs_load.both_lengths)
+        _section(page, "clients", t("Kinds of requests and clients"), "groups", inputs_load.clients)
         _section(page, "targets", t("Targets (SLO)"), "flag", _targets)
         _section(page, "engine", t("Engine"), "settings", _engine)
+        _section(page, "details", t("Engine details"), "tune", inputs_serving.engine_details)
+        _section(page, "serving", t("Serving"), "hub", inputs_serving.serving)
         _section(page, "prices", t("Name and price"), "sell", _prices)
     state.write_link()
 
@@ -65,43 +65,6 @@ def _section(page: str, name: str, title: str, icon: str, draw: Callable[[], Non
     if expander.open:
         with expander:
             draw()
-
-
-def _label(key: str) -> str:
-    field = FIELDS[key]
-    return f"{t(field.label)} ({show.unit(field.unit)})" if field.unit else t(field.label)
-
-
-def choice(key: str, options: Sequence[Any], **options_of_widget: Any) -> Any:
-    """A select box whose options are codes free of language."""
-    worded: Callable[[Any], str] = options_of_widget.pop("format_func", word)
-    state.settle(key, options)
-    shown = {option: worded(option) for option in options}  # in the language of this run, whoever asks later
-    return st.selectbox(
-        _label(key), options, key=key, format_func=lambda option: shown.get(option, str(option)),
-        help=t(FIELDS[key].help), persist_state="session", **options_of_widget,
-    )  # fmt: skip
-
-
-def number(key: str, **options_of_widget: Any) -> Any:
-    """A number box, whole or not as the field is; empty where the field may be left to its default."""
-    field = FIELDS[key]
-    kind = int if key in fields.WHOLE else float
-    low, high, step = (None if bound is None else kind(bound) for bound in (field.low, field.high, field.step))
-    return st.number_input(
-        _label(key), low, high, None, step, key=key, help=t(field.help), persist_state="session",
-        format="%d" if kind is int else "%g", **options_of_widget,
-    )  # fmt: skip
-
-
-def line(key: str) -> str:
-    """A line of text."""
-    return st.text_input(_label(key), key=key, help=t(FIELDS[key].help), persist_state="session")
-
-
-def word(code: Any) -> str:
-    """An option code in the visitor's language; codes that are names stay as they are."""
-    return t(CHOICES[code]) if code in CHOICES else str(code)
 
 
 def _language() -> None:
@@ -160,6 +123,8 @@ def _gpus() -> None:
         for key in ("own_bandwidth", "own_bf16", "own_fp8", "own_link"):
             number(key)
         st.caption(t("To keep and share these figures, store them on the Catalogue page."))
+        if (state.get("tp") or 1) > 1 and state.get("own_link") is None:
+            st.caption(t("With TP above 1, latency needs the GPU-to-GPU link too."))
     left, middle, right = st.columns(3)
     with left:
         number("gpus")
@@ -183,34 +148,8 @@ def preset_values(preset: catalogue.Preset) -> fields.Values:
 
 def _load() -> None:
     choice("preset", ["custom", *catalogue.presets()], on_change=_fill_preset)
-    arrivals = choice("arrivals", ARRIVALS)
-    if arrivals == "closed":
-        number("concurrency")
-    elif arrivals == "per-minute":
-        line("minute_rates")
-    else:
-        number("rate")
-    if arrivals == "gamma":
-        number("cv")
-    st.slider(
-        _label("hit"), 0.0, 100.0, None, 1.0, key="hit", format="%g", help=t(FIELDS["hit"].help),
-        persist_state="session",
-    )  # fmt: skip
-
-
-def _both_lengths() -> None:
-    for what in ("prompt", "output"):
-        _lengths(what)
-
-
-def _lengths(what: str) -> None:
-    kind = choice(f"{what}_kind", KINDS)
-    if kind == "empirical":
-        line(f"{what}_quantiles")
-        return
-    number(f"{what}_p50")
-    if kind != "fixed":
-        number(f"{what}_p95")
+    inputs_load.arrivals()
+    share("hit")
 
 
 def _targets() -> None:
@@ -233,7 +172,7 @@ def _engine() -> None:
     choice("prefix_caching", list(fields.SWITCH))
     for key in ("max_len", "max_seqs", "max_batched", "fraction", "dp"):
         number(key)
-    st.toggle(_label("ep"), key="ep", help=t(FIELDS["ep"].help), persist_state="session")
+    toggle("ep")
 
 
 def _prices() -> None:

@@ -85,7 +85,7 @@ def _preview() -> None:
     """What will be kept, as soon as it can be read."""
     typed = _typed()
     if not typed["name"] or typed["memory_gib"] is None:
-        st.caption(t("Name and memory are enough for memory; latency needs bandwidth and a peak."))
+        st.caption(t("Name and memory are enough for memory; latency needs bandwidth and a peak, TP above 1 the link."))
         return
     try:
         name, entry = gpu_entry(typed)

@@ -17,7 +17,7 @@ from calc.room.sessions import converse, keep_idle
 from calc.units import GB
 from calc.workload import MAX_TOKENS
 from data import catalogue
-from ui import charts, inputs, parts, resources
+from ui import charts, parts, resources, widgets
 from ui.memory.found import Found, Points, found_for
 from ui.resources import Asked
 from ui.story import about_capacity, about_memory, about_sessions
@@ -129,10 +129,10 @@ def _idle(found: Found) -> Reply | None:
     nominal = (deployment.gpu.pcie_bytes_per_s or 0.0) / GB
     first, second = st.columns(2)
     with first:
-        inputs.number("idle_share")
+        widgets.number("idle_share")
         pause_s = _number(t("Pause of a user (s)"), "room_pause", 60.0, LEAST_PAUSE_S, 86_400.0, 10.0)
     with second:
-        inputs.number("idle_context")
+        widgets.number("idle_context")
         link = _number(
             t("Host link (GB/s)"), "room_link", nominal, 0.0, 2_000.0, 1.5, t("One direction, per GPU; nominal.")
         )
