@@ -109,6 +109,16 @@ class Engine:
     async_scheduling: bool
     source: str
     checked_on: str
+    prefill_alone: bool = False
+    """Prompts are prefilled in steps of their own while running sequences wait (SGLang without mixed chunks)."""
+    reserves_output: bool = False
+    """A request starts only when blocks for its whole output are left, so that none is evicted (TensorRT-LLM)."""
+    layer_launch_share: float = 1.0
+    """Launch latency of a layer's kernels relative to vLLM's: fused kernels are fewer."""
+    host_launch_factor: float = 1.0
+    """Host time to launch a kernel outside captured graphs, relative to vLLM's compiled graphs."""
+    weight_bandwidth_gain: float = 1.0
+    """Bandwidth its matrix products reach on few rows, relative to vLLM's kernels."""
     chunks_beyond_tokens: int | None = None
     """Chunked prefill switches itself on for models longer than this, though it is off by default (vLLM before 0.8)."""
     state_prefix_caching: bool = False

@@ -51,7 +51,7 @@ def mean_step_s(model: StepModel, demand: Demand, batch: FloatArray) -> FloatArr
     """
     starts = batch / demand.output
     alone = model.tokens_s(batch)
-    mixed = model.tokens_s(batch + np.maximum(demand.fresh, starts * demand.fresh))
+    mixed = model.mixed_s(batch, np.maximum(demand.fresh, starts * demand.fresh))
     near = min(demand.prompt, model.window_tokens)
     per_start = (
         model.prefill_s

@@ -22,46 +22,60 @@ class Efficiency:
     """Of peak FLOP/s by dtype code, large matrix products (2,048 rows)."""
     bandwidth_share: Mapping[str, float]
     """Of peak bytes/s by width of the weights (bf16, fp8, fp4), 1–64 rows."""
+    expert_bandwidth_share: float = 1.0
+    """Of that of other matrix products, reached by grouped products over experts: less where no tuned tiles exist."""
     attention_compute_share: float = 0.5
     """Causal prefill, 4–16 thousand tokens: .49–.67 measured on H100, H200, A100, L40S."""
     attention_bandwidth_share: float = 0.85
     """Decode, once more than 250 MB a layer are read."""
-    layer_s: float = 27e-6
+    layer_s: float = 26e-6
     """Per layer and step: four matrix kernels × 3 µs, 9 µs attention, the small kernels between them (CUDA graphs)."""
-    moe_layer_s: float = 10e-6
+    moe_layer_s: float = 12e-6
     """More per MoE layer: router, top-k, alignment of tokens to experts (three kernels)."""
-    shared_expert_s: float = 10e-6
+    shared_expert_s: float = 11e-6
     """More per MoE layer with shared experts: their two products and the sum."""
-    mla_layer_s: float = 12e-6
+    expert_evenness: float = 2.0
+    """1 over the squared coefficient of variation of how popular experts are."""
+    mla_layer_s: float = 14e-6
     """More per MLA layer: four more projections."""
-    layer_sequence_s: float = 0.2e-6
+    layer_sequence_s: float = 0.21e-6
     """Per layer and sequence in decode attention (residual of the H100 table at 8–128 sequences)."""
-    sequence_s: float = 8e-6
+    sequence_s: float = 9.5e-6
     """Per sequence and step: sampling, detokenising, scheduling."""
     step_s: float = 0.3e-3
     """Per step with asynchronous scheduling."""
-    sync_step_s: float = 1.5e-3
+    sync_step_s: float = 1.4e-3
     """Per step when the engine prepares the next one only after the last: 2–3 ms on 1–2 B models in 2025."""
     prefill_s: float = 0.2e-3
     """Once per admitted request."""
-    allreduce_s: Mapping[int, float] = field(default_factory=lambda: {2: 9e-6, 4: 10e-6, 8: 11e-6})
+    allreduce_s: Mapping[int, float] = field(default_factory=lambda: {2: 8e-6, 4: 9e-6, 8: 10e-6})
     """Latency of one all-reduce over NVLink by ranks, with the skew of the ranks."""
     allreduce_share: float = 0.45
     """Of one direction of NVLink."""
+    bulk_allreduce_s: float = 30e-6
+    """Latency of NCCL, which takes over large messages: launched outside graphs, ranks waiting for each other."""
+    bulk_allreduce_share: float = 0.65
+    """Of one direction of NVLink, by NCCL (H100, 64 MB: 250-315 of 450 GB/s)."""
+    activation_share: float = 0.65
+    """Of bandwidth, reached by the kernels between matrix products."""
+    eager_layer_s: float = 0.15e-3
+    """Host time per layer of a step too large for a captured graph, whose kernels are launched one by one."""
+    eager_moe_layer_s: float = 0.4e-3
+    """More per MoE layer."""
     pcie_allreduce_s: Mapping[int, float] = field(default_factory=lambda: {2: 12e-6, 4: 20e-6, 8: 40e-6})
     pcie_allreduce_share: Mapping[int, float] = field(default_factory=lambda: {2: 0.6, 4: 0.27, 8: 0.15})
     """Of one direction of PCIe; depends on switches and sockets (.04–.33 measured at 8 ranks)."""
-    http_s: float = 5.5e-3
+    http_s: float = 6.5e-3
     """Client, HTTP, tokeniser, first chunk back (warm TTFT = 5.5 ms + steps; vLLM 0.15.1, n = 50)."""
 
 
 FAMILIES: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]] = {
     "a100": ({"bf16": 0.89}, {"bf16": 0.70}),
     "a800": ({"bf16": 0.89}, {"bf16": 0.70}),
-    "h100": ({"bf16": 0.83, "fp8": 0.57}, {"bf16": 0.83, "fp8": 0.80}),
-    "h800": ({"bf16": 0.83, "fp8": 0.57}, {"bf16": 0.83, "fp8": 0.80}),
-    "h200": ({"bf16": 0.82, "fp8": 0.64}, {"bf16": 0.78, "fp8": 0.74}),
-    "b200": ({"bf16": 0.70, "fp8": 0.50, "fp4": 0.42}, {"bf16": 0.75, "fp8": 0.68, "fp4": 0.61}),
+    "h100": ({"bf16": 0.83, "fp8": 0.57}, {"bf16": 0.83, "fp8": 0.82}),
+    "h800": ({"bf16": 0.83, "fp8": 0.57}, {"bf16": 0.83, "fp8": 0.82}),
+    "h200": ({"bf16": 0.82, "fp8": 0.62}, {"bf16": 0.78, "fp8": 0.77}),
+    "b200": ({"bf16": 0.70, "fp8": 0.48, "fp4": 0.39}, {"bf16": 0.75, "fp8": 0.71, "fp4": 0.63}),
     "l40s": ({"bf16": 0.69, "fp8": 0.52}, {"bf16": 0.80, "fp8": 0.75}),
     "rtxpro6000": ({"bf16": 0.85, "fp8": 0.78, "fp4": 0.63}, {"bf16": 0.81, "fp8": 0.78, "fp4": 0.58}),
 }
@@ -72,19 +86,24 @@ are pulled down by launch latency, which ``layer_s`` counts already (table: H100
 """
 
 ATTENTION_BANDWIDTH: Mapping[str, float] = {
-    "a100": 0.80,
-    "a800": 0.80,
-    "h100": 0.92,
-    "h800": 0.92,
-    "h200": 0.86,
-    "b200": 0.92,
-    "l40s": 0.78,
-    "rtxpro6000": 0.78,
+    "a100": 0.78,
+    "a800": 0.78,
+    "h100": 0.90,
+    "h800": 0.90,
+    "h200": 0.84,
+    "b200": 0.90,
+    "l40s": 0.76,
+    "rtxpro6000": 0.76,
 }
 """GPU id prefix → share of bandwidth decode attention reaches on long caches (A100 .77–.81, H100 .86–.93, H200 5–8
 points less, B200 up to .92, L40S .70–.83 beyond its L2 cache; RTX PRO taken like L40S, whose memory is of its kind)."""
 
-GENERIC = ({"bf16": 0.80, "fp8": 0.57, "fp4": 0.45}, {"bf16": 0.78, "fp8": 0.74, "fp4": 0.59})
+TUNED_EXPERTS = ("a100", "a800", "h100", "h800", "h200", "b200")
+"""GPU id prefixes for which vLLM ships tuned tiles of its expert kernels; others get default ones, and the engine's
+log says so ("Using default MoE config. Performance might be sub-optimal")."""
+UNTUNED_EXPERTS = 0.7
+
+GENERIC = ({"bf16": 0.80, "fp8": 0.57, "fp4": 0.45}, {"bf16": 0.78, "fp8": 0.76, "fp4": 0.60})
 """Median over the families: for a GPU without measurements."""
 
 
@@ -97,8 +116,14 @@ def efficiency_of(gpu: Gpu) -> Efficiency:
                 compute_share={**GENERIC[0], **compute},
                 bandwidth_share={**GENERIC[1], **bandwidth},
                 attention_bandwidth_share=ATTENTION_BANDWIDTH[prefix],
+                expert_bandwidth_share=1.0 if prefix in TUNED_EXPERTS else UNTUNED_EXPERTS,
             )
-    return Efficiency(row="generic", compute_share=GENERIC[0], bandwidth_share=GENERIC[1])
+    return Efficiency(
+        row="generic",
+        compute_share=GENERIC[0],
+        bandwidth_share=GENERIC[1],
+        expert_bandwidth_share=UNTUNED_EXPERTS,
+    )
 
 
 def for_ranks(table: Mapping[int, float], ranks: int) -> float:

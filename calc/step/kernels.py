@@ -1,4 +1,4 @@
-"""What the kernels of one step read, compute and send: matrix products, attention, collectives.
+"""What the kernels of one step read and compute: matrix products, attention, and what lies between them.
 
 One GPU's share each, all layers together. Peaks come from the GPU, the shares of them that kernels reach from
 :mod:`calc.step.efficiency`.
@@ -6,7 +6,7 @@ One GPU's share each, all layers together. Peaks come from the GPU, the shares o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
@@ -17,19 +17,28 @@ from calc.engine import Settings
 from calc.errors import InputError
 from calc.hardware import Gpu
 from calc.messages import Message, msg
-from calc.model import LayerGroup, LayerKind, ModelSpec
+from calc.model import LayerGroup, LayerKind, ModelSpec, MoE
 from calc.step.efficiency import Efficiency, for_ranks
 from calc.workload import FloatArray
 
 ACTIVATION_BYTES = 2
-ALLREDUCES_PER_LAYER = 2
-"""After attention and after the feed-forward block."""
-GATHER_AND_SCATTER = 2
+ACTIVATION_PASSES = 12
+"""Hidden-size vectors read or written per token and layer by norms, residuals, rotary and activation kernels."""
+GATED_PASSES = 3
+"""Of the feed-forward width: the gate kernel reads two vectors and writes one."""
+ROUTED_PASSES = 3
+"""Of the hidden size, for each routed expert of a token: gathered, written back, and read again by the weighted sum."""
 GEMM_FLOPS = 2
 """Multiply and add."""
 NARROW_BYTES = 1.5
 """Weights narrower than this count as FP8 for the bandwidth share, below 0.9 as FP4."""
 FP4_BYTES = 0.9
+EXPECTED_LARGEST = {1: 0.0, 2: 0.56, 4: 1.03, 8: 1.42, 16: 1.77, 32: 2.07, 64: 2.34}
+"""Mean of the largest of so many standard normal draws (order statistics)."""
+BEST_SHARE = 0.95
+"""Of bandwidth: more no kernel reaches."""
+HALF_LOG_TAU = 0.9189385332046727
+"""½·ln 2π."""
 STATE_MOVES = 2
 """A decode step reads a recurrent state and writes it back."""
 STATE_FLOPS_PER_ELEMENT = 6
@@ -52,19 +61,28 @@ class KernelClass:
     experts_per_token: int = 0
     token_factor: int = 1
     """DP ranks whose tokens meet in the experts."""
+    apart: int = 1
+    """Ranks that hold whole experts of their own (expert parallelism): the step waits for the busiest."""
+    evenness: float = 2.0
+    """How evenly tokens take to experts: 1 over the squared coefficient of variation of their popularity."""
 
     def compute_s(self, tokens: FloatArray) -> FloatArray:
         """Seconds of arithmetic for ``tokens`` in the step."""
         return tokens * (self.flops_per_token / self.flops_per_s)
 
     def memory_s(self, tokens: FloatArray) -> FloatArray:
-        """Seconds of weight reads: of experts only those touched, E·(1 − (1 − k/E)^n) expected."""
+        """Seconds of weight reads: of experts only those touched; of ``apart`` ranks the busiest touches more.
+
+        The largest of so many normal draws lies :data:`EXPECTED_LARGEST` standard deviations above the mean; the
+        variance of the share a rank's E/ranks experts have touched is p(1 − p)·ranks/E.
+        """
         all_s = self.weight_bytes / self.bytes_per_s
         if not self.experts:
             return np.full(tokens.shape, all_s)
-        miss = 1 - self.experts_per_token / self.experts
-        touched: FloatArray = 1 - miss ** (tokens * self.token_factor)
-        return touched * all_s
+        touched = touched_share(self.experts_per_token / self.experts, self.evenness, tokens * self.token_factor)
+        spread = np.sqrt(touched * (1 - touched) * self.apart / self.experts)
+        busiest: FloatArray = np.minimum(1.0, touched + for_ranks(EXPECTED_LARGEST, self.apart) * spread)
+        return busiest * all_s
 
     def seconds(self, tokens: FloatArray) -> FloatArray:
         """(c⁴ + m⁴)^¼: compute and memory overlap, but near the bend neither hides the other fully.
@@ -75,6 +93,28 @@ class KernelClass:
         compute2, memory2 = compute * compute, memory * memory
         total: FloatArray = np.sqrt(np.sqrt(compute2 * compute2 + memory2 * memory2))
         return total
+
+
+def touched_share(taken_share: float, evenness: float, tokens: FloatArray) -> FloatArray:
+    """Share of the experts that ``tokens`` tokens touch, when an expert's share of tokens is beta distributed.
+
+    E[1 − (1 − q)^n] = 1 − Γ(β + n)·Γ(α + β) / (Γ(β)·Γ(α + β + n)) with mean α/(α + β) = k/E. With equally popular
+    experts (α → ∞) it is 1 − (1 − k/E)^n, which no router's choices are.
+    """
+    if taken_share >= 1:
+        return np.ones(tokens.shape)
+    both = evenness / taken_share
+    beta = both - evenness
+    missed = log_gamma(beta + tokens) - log_gamma(both + tokens) + log_gamma(both) - log_gamma(beta)
+    touched: FloatArray = 1 - np.exp(missed)
+    return touched
+
+
+def log_gamma(values: FloatArray | float) -> FloatArray:
+    """ln Γ by Stirling's series to 1/x³: better than 1e-4 from 1 on."""
+    x = np.asarray(values, dtype=np.float64)
+    total: FloatArray = (x - 0.5) * np.log(x) - x + HALF_LOG_TAU + 1 / (12 * x) - 1 / (360 * x**3)
+    return total
 
 
 def needed(value: float | None, gpu: Gpu, what: Message) -> float:
@@ -113,18 +153,18 @@ def kernel_classes(deployment: Deployment, shares: Efficiency, bandwidth: float)
     routed = moe.moe_layers * moe.expert_parameters if moe else 0
     dense = model.active_parameters - (moe.experts_per_token * routed if moe else 0)
     experts = moe.experts * routed if moe else 0
+    gain = deployment.engine.weight_bandwidth_gain
     quantised = min(max(model.quantised_parameters - experts, 0), dense)
     expert_width = storage.bytes_per_parameter if model.quantised_parameters else storage.plain_bytes_per_parameter
 
-    def kernel(name: str, parameters: float, width: float, ranks: int, active: float, **routing: int) -> KernelClass:
+    def kernel(name: str, parameters: float, width: float, ranks: int, active: float) -> KernelClass:
         peak, code = peak_flops_per_s(deployment.gpu, storage.compute_dtype if name != "plain" else "bf16")
         return KernelClass(
             name=name,
             flops_per_token=GEMM_FLOPS * active / ranks,
             weight_bytes=parameters * width / ranks,
             flops_per_s=peak * shares.compute_share.get(code, shares.compute_share["bf16"]),
-            bytes_per_s=bandwidth * shares.bandwidth_share[_width(width)],
-            **routing,
+            bytes_per_s=bandwidth * min(BEST_SHARE, shares.bandwidth_share[_width(width)] * gain),
         )
 
     found = []
@@ -134,19 +174,22 @@ def kernel_classes(deployment: Deployment, shares: Efficiency, bandwidth: float)
         rest = dense - quantised
         found.append(kernel("plain", rest, storage.plain_bytes_per_parameter, deployment.tp, rest))
     if moe:
-        found.append(
-            kernel(
-                "experts",
-                experts,
-                expert_width,
-                deployment.tp * deployment.dp,
-                moe.experts_per_token * routed * deployment.dp,
-                experts=moe.experts,
-                experts_per_token=moe.experts_per_token,
-                token_factor=deployment.dp,
-            )
-        )
+        ranks, active = deployment.tp * deployment.dp, moe.experts_per_token * routed * deployment.dp
+        found.append(_grouped(kernel("experts", experts, expert_width, ranks, active), deployment, moe, shares))
     return tuple(found)
+
+
+def _grouped(kernel: KernelClass, deployment: Deployment, moe: MoE, shares: Efficiency) -> KernelClass:
+    """Products over routed experts: which are touched, and on which rank they are."""
+    return replace(
+        kernel,
+        bytes_per_s=kernel.bytes_per_s * shares.expert_bandwidth_share,
+        experts=moe.experts,
+        experts_per_token=moe.experts_per_token,
+        token_factor=deployment.dp,
+        apart=deployment.tp * deployment.dp if deployment.ep else 1,
+        evenness=shares.expert_evenness,
+    )
 
 
 class AttentionReads(TypedDict):
@@ -207,30 +250,19 @@ def recurrent_costs(deployment: Deployment, shares: Efficiency, bandwidth: float
     return moved / (bandwidth * shares.attention_bandwidth_share), flops / peak
 
 
-def communication(deployment: Deployment, shares: Efficiency) -> tuple[float, float]:
-    """Seconds of all collectives of one step: latency, and per token in it.
+def activation_bytes(deployment: Deployment) -> float:
+    """Bytes per token that the kernels between the matrix products move on one GPU, all layers together.
 
-    Two all-reduces a layer over the TP ranks; with DP the experts of a MoE layer are shared by TP × DP ranks, which
-    gather all ranks' tokens and scatter the results: together as much as one all-reduce of them.
+    The hidden state is whole on every TP rank, the feed-forward width divided. Routed experts gather a token's hidden
+    state once for each of its experts on every rank that holds a slice of them; with expert parallelism a rank sees
+    only its share of them.
     """
-    model, tp, dp = deployment.model, deployment.tp, deployment.dp
-    per_call_s, per_token_s = _allreduce(deployment.gpu, shares, model.hidden_size, tp)
-    calls = ALLREDUCES_PER_LAYER * model.layers
-    latency_s, token_s = calls * per_call_s, calls * per_token_s
-    if dp > 1 and model.moe:
-        per_call_s, per_token_s = _allreduce(deployment.gpu, shares, model.hidden_size, tp * dp)
-        latency_s += model.moe.moe_layers * GATHER_AND_SCATTER * per_call_s
-        token_s += model.moe.moe_layers * dp * per_token_s
-    return latency_s, token_s
-
-
-def _allreduce(gpu: Gpu, shares: Efficiency, hidden_size: int, ranks: int) -> tuple[float, float]:
-    """Latency of one all-reduce and its seconds per token (ring: 2(n−1)/n of the message)."""
-    if ranks == 1:
-        return 0.0, 0.0
-    link = needed(gpu.link_bytes_per_s, gpu, msg("NVLink or PCIe bandwidth (GB/s)"))
-    if gpu.nvlink_bytes_per_s:
-        latency, share = for_ranks(shares.allreduce_s, ranks), shares.allreduce_share
-    else:
-        latency, share = for_ranks(shares.pcie_allreduce_s, ranks), for_ranks(shares.pcie_allreduce_share, ranks)
-    return latency, hidden_size * ACTIVATION_BYTES * 2 * (ranks - 1) / ranks / (link * share)
+    model, tp = deployment.model, deployment.tp
+    moe_layers = model.moe.moe_layers if model.moe else 0
+    elements: float = ACTIVATION_PASSES * model.hidden_size * model.layers
+    elements += GATED_PASSES * model.intermediate_size * (model.layers - moe_layers) / tp
+    if model.moe:
+        ranks = tp * deployment.dp if deployment.ep else 1
+        width = ROUTED_PASSES * model.hidden_size / ranks + GATED_PASSES * model.moe.expert_size / tp
+        elements += moe_layers * model.moe.experts_per_token * width
+    return ACTIVATION_BYTES * elements

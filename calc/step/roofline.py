@@ -22,20 +22,21 @@ from calc.hardware import Gpu
 from calc.messages import Message, msg
 from calc.model import LayerKind, ModelSpec
 from calc.simulator.simulate import StepCosts
+from calc.step.collectives import Collective, collectives
 from calc.step.efficiency import Efficiency, efficiency_of
 from calc.step.kernels import (
-    ACTIVATION_BYTES,
     KernelClass,
+    activation_bytes,
     attention_reads,
-    communication,
     kernel_classes,
     needed,
     recurrent_costs,
 )
 from calc.workload import FloatArray
 
-ACTIVATION_PASSES = 12
-"""Hidden-size vectors read or written per token and layer by norms, residuals, rotary and activation kernels."""
+GRAPH_TOKENS = 512
+"""Largest step replayed as a captured graph (vLLM ``max_cudagraph_capture_size``); larger ones prefill, launched kernel
+by kernel."""
 TABLE_TOKENS = 32_768
 """Largest step tabulated; beyond it the cost is linear (compute-bound)."""
 
@@ -48,10 +49,9 @@ class StepModel:
     pp: int
     fixed_s: float
     """Layers' launches and the engine's own code, once per step."""
-    allreduce_s: float
-    """Latency of all all-reduces of a step."""
-    allreduce_token_s: float
-    """Transfer per token in the step."""
+    eager_s: float
+    """Host time to launch all kernels of a step one by one."""
+    collectives: tuple[Collective, ...]
     activation_token_s: float
     """Element-wise kernels, per token."""
     sequence_s: float
@@ -64,6 +64,8 @@ class StepModel:
     http_s: float
     queued_step: bool
     """Asynchronous scheduling: an arrival waits one step more."""
+    prefill_alone: bool = False
+    """Prompts are prefilled in steps of their own."""
     max_tokens: int
     max_seqs: int
     bandwidth_bytes_per_s: float
@@ -74,9 +76,23 @@ class StepModel:
     def tokens_s(self, tokens: FloatArray) -> FloatArray:
         """Everything that depends on the number of tokens in the step, and the fixed costs."""
         share = tokens / self.pp
-        total = self.fixed_s + self.allreduce_s + share * (self.allreduce_token_s + self.activation_token_s)
+        total = self.fixed_s + share * self.activation_token_s + self.collective_s(share)
         for kernel in self.classes:
             total = total + kernel.seconds(share)
+        eager: FloatArray = np.where(tokens > GRAPH_TOKENS, np.maximum(total, self.eager_s), total)
+        return eager
+
+    def mixed_s(self, decoding: FloatArray, fresh: FloatArray) -> FloatArray:
+        """The same for sequences that decode and prompt tokens beside them: one step, or with ``prefill_alone`` two."""
+        if self.prefill_alone:
+            return self.tokens_s(decoding) + self.tokens_s(fresh)
+        return self.tokens_s(decoding + fresh)
+
+    def collective_s(self, tokens: FloatArray) -> FloatArray:
+        """What ranks exchange for ``tokens`` of one stage."""
+        total = np.zeros(tokens.shape)
+        for collective in self.collectives:
+            total = total + collective.seconds(tokens)
         return total
 
     def decode_s(self, sequences: float, context_tokens: float) -> float:
@@ -131,8 +147,10 @@ class StepModel:
         within = min(context_tokens, sequences * self.window_tokens)
         parts["memory_bandwidth"] += self.context_s * context_tokens + self.window_s * within
         parts["memory_bandwidth"] += float(share[0]) * self.activation_token_s
-        parts["communication"] += self.allreduce_s + float(share[0]) * self.allreduce_token_s
+        parts["communication"] += float(self.collective_s(share)[0])
         parts["overhead"] += self.fixed_s + self.sequence_s * sequences
+        if tokens > GRAPH_TOKENS:
+            parts["overhead"] += max(0.0, self.eager_s - sum(parts.values()))
         return parts
 
     def intensity(self, tokens: float, context_tokens: float) -> float:
@@ -150,21 +168,21 @@ def step_model(deployment: Deployment, *, efficiency: Efficiency | None = None, 
     settings = resolve(deployment)
     bandwidth = needed(gpu.bandwidth_bytes_per_s, gpu, msg("memory bandwidth (GB/s)"))
     reads = attention_reads(deployment, settings, shares, bandwidth)
-    latency_s, token_s = communication(deployment, shares)
     classes = kernel_classes(deployment, shares, bandwidth)
     state_s, state_token_s = recurrent_costs(deployment, shares, bandwidth)
     return StepModel(
         classes=classes,
         pp=deployment.pp,
-        fixed_s=_layers_s(model, shares) + (shares.step_s if settings.async_scheduling else shares.sync_step_s),
-        allreduce_s=latency_s,
-        allreduce_token_s=token_s,
-        activation_token_s=state_token_s
-        + model.layers * model.hidden_size * ACTIVATION_PASSES * ACTIVATION_BYTES / bandwidth,
+        fixed_s=_layers_s(model, shares, deployment.engine.layer_launch_share)
+        + (shares.step_s if settings.async_scheduling else shares.sync_step_s),
+        eager_s=_eager_s(model, shares) * deployment.engine.host_launch_factor,
+        collectives=collectives(deployment, shares),
+        activation_token_s=state_token_s + activation_bytes(deployment) / (bandwidth * shares.activation_share),
         sequence_s=state_s + shares.sequence_s + shares.layer_sequence_s * model.layers / deployment.pp,
         prefill_s=shares.prefill_s,
         http_s=shares.http_s if http else 0.0,
         queued_step=settings.async_scheduling,
+        prefill_alone=deployment.engine.prefill_alone,
         max_tokens=settings.max_num_batched_tokens,
         max_seqs=min(settings.max_num_seqs, settings.max_num_batched_tokens),
         bandwidth_bytes_per_s=bandwidth,
@@ -194,11 +212,17 @@ def _notes(gpu: Gpu, shares: Efficiency) -> tuple[Message, ...]:
     )
 
 
-def _layers_s(model: ModelSpec, shares: Efficiency) -> float:
+def _layers_s(model: ModelSpec, shares: Efficiency, launch_share: float) -> float:
     """Launch latency of all kernels of a step."""
     latent_layers = sum(group.layers for group in model.groups if group.kind is LayerKind.MLA)
-    total_s = model.layers * shares.layer_s + latent_layers * shares.mla_layer_s
+    total_s = model.layers * shares.layer_s * launch_share + latent_layers * shares.mla_layer_s
     if model.moe:
         shared_s = shares.shared_expert_s if model.moe.shared_expert_parameters else 0.0
         total_s += model.moe.moe_layers * (shares.moe_layer_s + shared_s)
     return total_s
+
+
+def _eager_s(model: ModelSpec, shares: Efficiency) -> float:
+    """Host time of a step launched kernel by kernel."""
+    moe_layers = model.moe.moe_layers if model.moe else 0
+    return model.layers * shares.eager_layer_s + moe_layers * shares.eager_moe_layer_s
