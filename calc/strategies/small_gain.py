@@ -124,10 +124,11 @@ def _tiers_are_slow(ground: Ground) -> Judged:
     prompt = max(2, round(load.prompt_tokens.mean()))
     needed = Offload.of(deployment).hit(prompt - 1, 1).break_even_bytes_per_s
     gpus = gpus_sharing(deployment)
-    tiers = deployment.serving.tiers or tuple(link.as_tier(gpus) for link in links_of(deployment.gpu))
+    own = deployment.serving.tiers
+    tiers = own or tuple(link.as_tier(gpus) for link in links_of(deployment.gpu))
     slow = sum(tier.bytes_per_s <= needed for tier in tiers)
     return judged(
-        slow > 0,
+        slow > 0 if own else slow == len(tiers),
         msg(
             "{slow:count} of {total:count} kinds of link are slower than the {needed:gbps} from which fetching pays.",
             slow=slow,

@@ -3,6 +3,7 @@
 from ui.charts.frame import BAR_HEIGHT, CONFIG, HEIGHT, Tones
 from ui.charts.latency import decomposition, load_curve, roofline
 from ui.charts.memory import hull, room_curve, waste_bars
+from ui.charts.offload import fetch_curve
 from ui.charts.runs import compare_runs, measured_over_model
 from ui.charts.workload import length_curve
 
@@ -13,6 +14,7 @@ __all__ = [
     "Tones",
     "compare_runs",
     "decomposition",
+    "fetch_curve",
     "hull",
     "length_curve",
     "load_curve",
