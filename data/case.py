@@ -27,6 +27,8 @@ from calc.workload import (
     Workload,
 )
 from data import catalogue
+from data.case_calibration import KEY as CALIBRATION
+from data.case_calibration import read_calibration, write_calibration
 from data.case_engine import read_engine_args, with_drafts, write_engine_args
 from data.case_fields import Fields, as_object, plain_json, scaled
 from data.case_measured import KEY as MEASURED
@@ -90,6 +92,7 @@ def read_case(
         workload=workload,
         slo=read_slo(fields.child("slo")),
         prices=read_prices(fields.child("prices")),
+        calibration=read_calibration(fields, case, read_case),
     )
     return scenario, notes + fields.unknown()
 
@@ -278,6 +281,7 @@ def write_case(scenario: Scenario) -> dict[str, Any]:
         "workload": write_workload(scenario.workload),
         "slo": write_slo(scenario.slo),
         "prices": write_prices(scenario.prices),
+        **({CALIBRATION: write_calibration(scenario.calibration)} if scenario.calibration else {}),
     }
 
 

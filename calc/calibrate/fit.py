@@ -22,6 +22,8 @@ MOST_POINTS = 50
 LEAVE_OUT_ROUNDS = 2
 """Gauss-Newton rounds, with the Jacobian of the whole fit, that forget one point."""
 UNNAMED = "measurements"
+DIGITS = 4
+"""Of a factor: no measurement tells more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +88,10 @@ def calibrate(observations: Sequence[Observation], *, source: str = "", date: st
     solved = solve(trial.residuals, np.zeros(len(trial.codes)), prior.ROBUST_SIGMAS)
     fitted = _fitted(trial, solved)
     unknown = tuple(one.code for one in fitted if not one.identified)
-    calibration = replace(trial.calibration(solved.z), not_identified=unknown)
+    factors = Factors(**{one.code: one.value for one in fitted})
+    calibration = replace(trial.template, factors=factors, not_identified=unknown)
     after = [point.report(calibration) for point in points]
-    checks.check_factors(observations[0].scenario.deployment, calibration.factors)
+    checks.check_factors(observations[0].scenario.deployment, factors)
     checks.check_agreement(observations, after)
     residuals = _residuals(points, before, after, _left_out(trial, solved))
     return Fit(
@@ -120,12 +123,17 @@ def _fitted(trial: Trial, solved: Solution) -> tuple[Fitted, ...]:
         half = prior.Z95 * min(1.0, told * spread)
         found[code] = Fitted(
             code=code,
-            value=trial.value(code, z),
-            low=trial.value(code, z - half),
-            high=trial.value(code, z + half),
+            value=_short(trial.value(code, z)),
+            low=_short(trial.value(code, z - half)),
+            high=_short(trial.value(code, z + half)),
             identified=told <= prior.IDENTIFIED_SHARE,
         )
     return tuple(found.get(code, _absent(code)) for code in CODES)
+
+
+def _short(value: float) -> float:
+    """As many digits as a link should carry."""
+    return float(f"{value:.{DIGITS}g}")
 
 
 def _absent(code: str) -> Fitted:
