@@ -54,6 +54,21 @@ def predict(source: BinaryIO) -> None:
 
 @main.command()
 @INPUT
+def search(source: BinaryIO) -> None:
+    """Deployments that carry a load within its targets, cheapest first; fields of the case may be lists."""
+    from functools import partial
+
+    from data.questions import search as answer
+
+    def tell(line: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r{line}", err=True, nl=False)
+
+    _answer_each(_cases(source), partial(answer, tell=tell))
+
+
+@main.command()
+@INPUT
 def launch(source: BinaryIO) -> None:
     """The engine's start command for each estimate case."""
     from data.questions import launch as answer

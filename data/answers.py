@@ -20,12 +20,13 @@ _DIGITS = 9
 """Of milliseconds, rates and shares: far below what any clock or model can tell apart; small rates keep theirs."""
 
 
-def _rounded(value: float | None) -> float | None:
+def rounded(value: float | None) -> float | None:
+    """With as many digits as say something."""
     return None if value is None else float(f"{value:.{_DIGITS}g}")
 
 
 def _ms(value_s: float | None) -> float | None:
-    return None if value_s is None else _rounded(value_s * KILO)
+    return None if value_s is None else rounded(value_s * KILO)
 
 
 def _texts(messages: tuple[Message, ...]) -> list[str]:
@@ -45,7 +46,7 @@ def memory_answer(report: MemoryReport, notes: tuple[Message, ...] = ()) -> dict
         "block_size_tokens": report.block_size_tokens,
         "num_blocks": report.num_blocks,
         "kv_tokens": report.kv_tokens,
-        "max_concurrency": _rounded(report.max_concurrency),
+        "max_concurrency": rounded(report.max_concurrency),
         "max_model_len": report.max_model_len_tokens,
         "fits": report.fits,
         "over_bytes": report.over_bytes,
@@ -65,10 +66,10 @@ def memory_answer(report: MemoryReport, notes: tuple[Message, ...] = ()) -> dict
 def waste_answer(shares: WasteShares) -> dict[str, Any]:
     """What of the KV memory a load reserves stays empty, were it reserved in these ways (shares 0-1)."""
     return {
-        "held_tokens": _rounded(shares.held_tokens),
-        "max_length_share": _rounded(shares.max_length),
-        "power_of_two_share": _rounded(shares.power_of_two),
-        "paged_share": _rounded(shares.paged),
+        "held_tokens": rounded(shares.held_tokens),
+        "max_length_share": rounded(shares.max_length),
+        "power_of_two_share": rounded(shares.power_of_two),
+        "paged_share": rounded(shares.paged),
     }
 
 
@@ -83,15 +84,15 @@ def latency_answer(report: LatencyReport, notes: tuple[Message, ...] = ()) -> di
         "prefill_ms": _ms(report.prefill_s),
         "decode_ms": _ms(report.decode_s),
         "network_ms": _ms(report.network_s),
-        "request_rate_per_s": _rounded(report.request_rate_per_s),
-        "output_tokens_per_s": _rounded(report.output_tokens_per_s),
-        "concurrency": _rounded(report.concurrency),
-        "kv_usage": {"mean": _rounded(report.kv_usage_mean_share), "max": _rounded(report.kv_usage_max_share)},
+        "request_rate_per_s": rounded(report.request_rate_per_s),
+        "output_tokens_per_s": rounded(report.output_tokens_per_s),
+        "concurrency": rounded(report.concurrency),
+        "kv_usage": {"mean": rounded(report.kv_usage_mean_share), "max": rounded(report.kv_usage_max_share)},
         "preemptions": report.preemptions,
         "bound": report.bound,
         "saturated": report.saturated,
-        "max_rate_per_s": _rounded(report.max_rate_per_s),
-        "slo_attainment": _rounded(report.slo_attainment_share),
+        "max_rate_per_s": rounded(report.max_rate_per_s),
+        "slo_attainment": rounded(report.slo_attainment_share),
         "requests": report.requests,
         "calibration": report.calibration,
         "model_version": MODEL_VERSION,
@@ -134,8 +135,8 @@ def decision_answer(decision: Decision, notes: tuple[Message, ...] = ()) -> dict
                 "lever": what_if.lever,
                 "supports": what_if.supports,
                 "meets_slo": what_if.meets_slo,
-                "headroom_per_s": _rounded(what_if.headroom_per_s),
-                "cost_per_million_tokens": _rounded(what_if.cost_per_million_tokens),
+                "headroom_per_s": rounded(what_if.headroom_per_s),
+                "cost_per_million_tokens": rounded(what_if.cost_per_million_tokens),
                 "note": str(what_if.note),
             }
             for what_if in decision.what_ifs

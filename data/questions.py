@@ -67,6 +67,22 @@ def predict(case: Any) -> dict[str, Any]:
     return latency_answer(latency.predict(scenario), notes)
 
 
+def search(case: Any, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """Deployments that carry the load of a case within its targets, cheapest first."""
+    from calc.search import Progress
+    from calc.search import search as find
+    from data.search_answer import search_answer
+    from data.search_case import read_search
+
+    def progress(now: Progress) -> None:
+        tell(f"{now.share:.0%}: {now.simulated} of {now.combinations} combinations simulated, {now.met} meet the SLO")
+
+    asked = read_search(as_object(case, "a case"))
+    result = find(asked.scenario, asked.space, prices=asked.prices, tell=progress)
+    assert result is not None  # nobody stops it
+    return search_answer(result, asked.notes, asked.most_rows)
+
+
 def launch(case: Any) -> dict[str, Any]:
     """The command that starts one replica of a case, the files it reads, and remarks."""
     from data.checkpoint import launch_of
