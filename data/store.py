@@ -30,6 +30,7 @@ from data.store_records import (
     AddOutcome,
     OwnEntry,
     ScenarioVersion,
+    StoredCalibration,
     StoredFile,
     StoredProbe,
     StoredReview,
@@ -38,11 +39,13 @@ from data.store_records import (
     StoredStartupLog,
 )
 from data.store_rows import (
+    calibration_row,
     file_row,
     run_rows,
     scenario_version,
     snapshot_rows,
     startup_log_row,
+    stored_calibration,
     stored_file,
     stored_probe,
     stored_review,
@@ -52,21 +55,9 @@ from data.store_rows import (
 )
 
 __all__ = [
-    "KINDS",
-    "Action",
-    "AddOutcome",
-    "OwnEntry",
-    "ScenarioVersion",
-    "Store",
-    "StoredFile",
-    "StoredProbe",
-    "StoredReview",
-    "StoredRun",
-    "StoredSnapshot",
-    "StoredStartupLog",
-    "content_id",
-    "default_path",
-]
+    "KINDS", "Action", "AddOutcome", "OwnEntry", "ScenarioVersion", "Store", "StoredCalibration", "StoredFile",
+    "StoredProbe", "StoredReview", "StoredRun", "StoredSnapshot", "StoredStartupLog", "content_id", "default_path",
+]  # fmt: skip
 
 DEFAULT_PATH = Path("var") / "plimsoll.duckdb"
 PATH_VARIABLE = "PLIMSOLL_STORE"
@@ -77,6 +68,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "snapshot": ("snapshots", "snapshot_id"),
     "probe": ("probes", "probe_id"),
     "startup_log": ("startup_logs", "log_id"),
+    "calibration": ("calibrations", "calibration_id"),
     "scenario": ("scenarios", "scenario_id"),
     "review": ("reviews", "review_id"),
     **{kind: (table, "entry_id") for kind, table in OWN_TABLES.items()},
@@ -188,6 +180,21 @@ class Store:
             f"SELECT * FROM probes WHERE probe_id NOT IN ({HIDDEN}) ORDER BY measured_at DESC, probe_id"
         )
         return tuple(stored_probe(row) for row in rows)
+
+    def add_calibration(
+        self, calibration: Mapping[str, Any], *, points: Sequence[Any], fit: Mapping[str, Any], model_version: str
+    ) -> AddOutcome:
+        """Store what was fitted to measured points, with the points; the same again adds nothing."""
+        row = calibration_row(calibration, points, fit, model_version, utc_now())
+        row["calibration_id"] = content_id((row["calibration"] + row["points"]).encode())
+        return self._add_once("calibration", row["calibration_id"], row)
+
+    def calibrations(self) -> tuple[StoredCalibration, ...]:
+        """Calibrations, newest first."""
+        rows = self._db.select(
+            f"SELECT * FROM calibrations WHERE calibration_id NOT IN ({HIDDEN}) ORDER BY stored_at DESC, calibration_id"
+        )
+        return tuple(stored_calibration(row) for row in rows)
 
     # work
 

@@ -106,6 +106,26 @@ class StoredStartupLog:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredCalibration:
+    """Constants fitted to measured points."""
+
+    calibration_id: str
+    source: str
+    measured_on: str
+    stored_at: str
+    model: str
+    gpu: str
+    model_version: str
+    """Of the calculation that was fitted; another one is better fitted again."""
+    calibration: Mapping[str, Any]
+    """As a case carries it."""
+    points: tuple[Mapping[str, Any], ...]
+    """Case and measured figures of each."""
+    fit: Mapping[str, Any]
+    """What the fit said of itself: residuals, errors, intervals."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnEntry:
     """A model, GPU or price the team added to the catalogue. A price is named after its GPU."""
 

@@ -12,6 +12,7 @@ from data.records import ReadResult
 from data.store_records import (
     OwnEntry,
     ScenarioVersion,
+    StoredCalibration,
     StoredFile,
     StoredProbe,
     StoredReview,
@@ -112,6 +113,29 @@ def startup_log_row(read: Mapping[str, Any], measured: Mapping[str, Any], name: 
 def stored_startup_log(row: Mapping[str, Any]) -> StoredStartupLog:
     """One row of ``startup_logs``."""
     return StoredStartupLog(**{**row, "read": json.loads(row["read"]), "measured": json.loads(row["measured"])})
+
+
+def calibration_row(
+    calibration: Mapping[str, Any], points: Sequence[Any], fit: Mapping[str, Any], model_version: str, now: str
+) -> dict[str, Any]:
+    """A row of ``calibrations`` without its id."""
+    return {
+        "source": str(calibration["source"]),
+        "measured_on": str(calibration.get("date", "")),
+        "stored_at": now,
+        "model": str(calibration["valid_for"]["model"]),
+        "gpu": str(calibration["valid_for"]["gpu"]),
+        "model_version": model_version,
+        "calibration": codec.to_json(dict(calibration)),
+        "points": codec.to_json(list(points)),
+        "fit": codec.to_json(dict(fit)),
+    }
+
+
+def stored_calibration(row: Mapping[str, Any]) -> StoredCalibration:
+    """One row of ``calibrations``."""
+    decoded = {name: json.loads(row[name]) for name in ("calibration", "fit")}
+    return StoredCalibration(**{**row, **decoded, "points": tuple(json.loads(row["points"]))})
 
 
 def scenario_version(row: Mapping[str, Any]) -> ScenarioVersion:
