@@ -2,7 +2,9 @@
 
 import streamlit as st
 
+from calc.course import rate_course
 from ui import charts, parts, resources, state
+from ui.charts.workload import rate_curve
 from ui.story import about_workload, words
 from ui.text import t
 
@@ -20,6 +22,19 @@ parts.answer(
     ],
     good=None if latency.saturated else True,
 )
+
+if course := rate_course(workload.arrivals):
+    parts.section(t("Arrivals over time"), about_workload.course_sentence(course, latency))
+    figure = rate_curve(course, latency.max_rate_per_s, parts.tones())
+    parts.chart(figure, about_workload.course_alt(course), "workload_course")
+    parts.remarks(about_workload.course_notes(course))
+
+if workload.classes:
+    parts.section(t("Kinds of requests"))
+    parts.table(about_workload.classes(workload), "workload_classes")
+if behaviour := about_workload.clients(workload):
+    parts.section(t("Clients and reuse"))
+    parts.bullets(behaviour)
 
 left, right = st.columns(2, gap="medium")
 with left:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from calc.course import RateCourse, share_above
 from calc.latency import LatencyReport
 from calc.scenario import Scenario
 from calc.workload import Closed, LengthDistribution, Mmpp, OpenLoop, PerMinute, Recorded, Workload
@@ -73,6 +74,74 @@ def lengths_alt(distribution: LengthDistribution) -> str:
         p95=distribution.quantile(0.95),
         p99=distribution.quantile(0.99),
     )
+
+
+def course_sentence(course: RateCourse, latency: LatencyReport) -> str:
+    """What the course of the rate means for the deployment."""
+    over = share_above(course, latency.max_rate_per_s)
+    if not over:
+        return t("The highest rate, {peak:rate}, stays below what can be served.", peak=max(course.rates_per_s))
+    return t(
+        "In {over:pct} of the time more arrives than can be served, at most {peak:rate} against {limit:rate}: a queue "
+        "builds up and drains afterwards.",
+        over=over,
+        peak=max(course.rates_per_s),
+        limit=latency.max_rate_per_s,
+    )
+
+
+def course_notes(course: RateCourse) -> list[str]:
+    """What kind of picture it is."""
+    return [t("One course of many as likely; states last exponential times.")] if course.drawn else []
+
+
+def course_alt(course: RateCourse) -> str:
+    """The course of the rate in words."""
+    return t(
+        "Arrivals per second over {span:s}: from {low:rate} to {high:rate}.",
+        span=course.edges_s[-1],
+        low=min(course.rates_per_s),
+        high=max(course.rates_per_s),
+    )
+
+
+def classes(workload: Workload) -> list[Mapping[str, str]]:
+    """Kinds of requests, each with what it has of its own."""
+    return [
+        {
+            t("Kind"): one.name,
+            t("Share"): show.percent(one.share),
+            t("Prompt P50 / P95"): _ends(one.prompt_tokens or workload.prompt_tokens),
+            t("Output P50 / P95"): _ends(one.output_tokens or workload.output_tokens),
+            t("Prefix hits"): show.percent(
+                workload.prefix_hit_share if one.prefix_hit_share is None else one.prefix_hit_share
+            ),
+            t("Priority"): str(one.priority),
+            t("Running at once"): t("any") if one.max_running is None else show.count(one.max_running),
+        }
+        for one in workload.classes
+    ]
+
+
+def clients(workload: Workload) -> list[str]:
+    """How clients behave beside sending; nothing where all wait for ever and read to the end."""
+    who, said = workload.clients, []
+    if who.cancel_share:
+        said.append(t("{share:pct} of requests are cancelled while tokens come.", share=who.cancel_share))
+    if who.patience_s is not None:
+        said.append(t("A client without a first token after {patience:s} gives up.", patience=who.patience_s))
+        if who.retries:
+            said.append(
+                t("It tries again up to {number:count} times, {pause:s} later each time.", number=who.retries,
+                  pause=who.retry_after_s)
+            )  # fmt: skip
+    if workload.offload_hit_share:
+        said.append(t("{share:pct} of prompt tokens lie in a tier outside the GPU.", share=workload.offload_hit_share))
+    if workload.prefix_groups is not None:
+        said.append(t("{number:count} distinct prefixes are shared.", number=workload.prefix_groups))
+    if workload.num_requests is not None:
+        said.append(t("A benchmark of {number:count} requests, ramp included.", number=workload.num_requests))
+    return said
 
 
 def presets(current: str) -> list[Mapping[str, str]]:
