@@ -69,6 +69,20 @@ def search(source: BinaryIO) -> None:
 
 @main.command()
 @INPUT
+def calibrate(source: BinaryIO) -> None:
+    """The model's constants fitted to lines of {case, measured}, one line for each deployment among them."""
+    from data.calibration_lines import fits
+
+    failed = 0
+    for line in fits(_cases(source)):
+        failed += "error" in line
+        _say(line)
+    if failed:
+        sys.exit(1)
+
+
+@main.command()
+@INPUT
 def launch(source: BinaryIO) -> None:
     """The engine's start command for each estimate case."""
     from data.questions import launch as answer
@@ -118,12 +132,16 @@ def _answer_each(inputs: Iterable[Any], answer: Answer) -> None:
     for number, asked in enumerate(inputs, start=1):
         line = _answer_one(asked, answer)
         failed += "error" in line
-        # A lone surrogate in a name has no UTF-8; its backslash form is JSON again.
-        click.echo(json.dumps(line, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace"))
+        _say(line)
         if sys.stderr.isatty():
             click.echo(f"{number} answered, {failed} failed", err=True)
     if failed:
         sys.exit(1)
+
+
+def _say(line: Mapping[str, Any]) -> None:
+    # A lone surrogate in a name has no UTF-8; its backslash form is JSON again.
+    click.echo(json.dumps(line, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace"))
 
 
 def _answer_one(asked: Any, answer: Answer) -> dict[str, Any]:
