@@ -42,8 +42,11 @@ views = {
     "claims": claims,
     "calibration": calibration,
 }
-views[parts.switch(t("View"), names, "latency_view", "load")].show(asked, latency)
+view = parts.switch(t("View"), names, "latency_view", "load")
+views[view].show(asked, latency)
 
 parts.notes([*asked.notes, *latency.notes])
-parts.computed(about_latency.formulas(asked.scenario, resources.memory(asked)), [asked.scenario.deployment.gpu.source])
+if view not in ("path", "requests", "textbook"):  # these add their own formulas to these
+    lines = about_latency.formulas(asked.scenario, resources.memory(asked))
+    parts.computed(lines, [asked.scenario.deployment.gpu.source])
 st.caption(f"{words.versions()} · {about_latency.calibration(latency)}")

@@ -155,7 +155,7 @@ def _report(
     slo: Slo, replica: Replica, plan: RequestPlan, even: RequestPlan, minutes: int, asked_minutes: int
 ) -> HourReport:
     result = simulate(plan, replica.rules, replica.costs)
-    times = Times.of(result, replica.model.http_s)
+    times = Times.of(result, replica.model.http_s, replica.first_token_steps)
     minute = np.minimum((times.arrival_s / SECONDS_PER_MINUTE).astype(np.int64), minutes - 1)
     ttft, e2e = _by_minute(times.ttft_s, minute, minutes), _by_minute(times.e2e_s, minute, minutes)
     itl = _by_minute(times.mean_gap_s, minute, minutes)
@@ -193,7 +193,7 @@ def _notes(minutes: int, asked_minutes: int, result: SimulationResult) -> tuple[
 
 def _even(slo: Slo, replica: Replica, plan: RequestPlan) -> Played:
     result = simulate(plan, replica.rules, replica.costs)
-    return _played(slo, Times.of(result, replica.model.http_s), result)
+    return _played(slo, Times.of(result, replica.model.http_s, replica.first_token_steps), result)
 
 
 def _played(slo: Slo, times: Times, result: SimulationResult) -> Played:

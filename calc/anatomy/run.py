@@ -33,6 +33,6 @@ def run_of(scenario: Scenario, *, memory: MemoryReport | None = None, requests: 
     return Run(
         replica=replica,
         result=result,
-        times=Times.of(result, replica.model.http_s),
+        times=Times.of(result, replica.model.http_s, replica.first_token_steps),
         prompt_tokens=result.prompt_tokens[result.measured][finished],
     )

@@ -34,6 +34,7 @@ DASHES = {"P50": "dot", "P95": "solid", "P99": "dash"}
 METRICS = ("ttft", "itl", "e2e")
 ROOM = 1.02
 """How far the load axis reaches beyond the last point."""
+BAND_OPACITY = 0.22
 KNEE_SHARE, PLANNED_SHARE = 0.42, 0.24
 """Share of a narrow picture's width that a label needs beside its line."""
 
@@ -44,16 +45,23 @@ def axis_title(sweep: LoadSweep) -> str:
 
 
 def load_curve(
-    sweep: LoadSweep, metric: str, target_s: float | None, tones: Tones, *, height: int = HEIGHT
+    sweep: LoadSweep,
+    metric: str,
+    target_s: float | None,
+    tones: Tones,
+    *,
+    height: int = HEIGHT,
+    share: float | None = None,
 ) -> go.Figure:
     """P50, P95 and P99 of ``metric`` over load with the SLO line, the planned load, the knee and the limit.
 
-    Points where the queue grows without end have no percentile and are left out; the grey part says so.
+    With ``share`` the 95 % band of that percentile is drawn. Points where the queue grows without end have no
+    percentile: a cross at the top stands for them, and the grey part says where the limit is.
     """
     scale = 1.0 if metric == "e2e" else MILLI
     sketch = Sketch()
-    stats = [None if report.saturated else getattr(report, metric) for report in sweep.reports]
-    drawn: list[float] = []
+    stats = [None if is_unstable(sweep, report) else getattr(report, metric) for report in sweep.reports]
+    drawn = _band(sketch, sweep, metric, share, tones) if share is not None else []
     for name in DASHES:
         values = [None if stat is None else getattr(stat, f"{name.lower()}_s") for stat in stats]
         drawn += [value / scale for value in values if value is not None]
@@ -70,8 +78,62 @@ def load_curve(
     )
     _levels(sketch, drawn, None if target_s is None else target_s / scale, tones)
     sketch.update_axis("x", range=[0, end], showgrid=False)
+    _crosses(sketch, sweep, tones)
     _marks(sketch, sweep, end, sides, tones)
     return sketch.figure()
+
+
+def is_unstable(sweep: LoadSweep, report: LatencyReport) -> bool:
+    """Whether a point has no steady latency. Users of a closed loop wait, but their number never grows."""
+    return report.saturated and sweep.axis == "rate"
+
+
+def _band(sketch: Sketch, sweep: LoadSweep, metric: str, share: float, tones: Tones) -> list[float]:
+    """What chance leaves open of the percentile, as a wash between two edges; gaps of ITL have none."""
+    scale = 1.0 if metric == "e2e" else MILLI
+    name = show.percentile_name(share)
+    edges = [
+        (load, getattr(bands, f"{name.lower()}_s"))
+        for load, report in zip(sweep.loads, sweep.reports, strict=True)
+        if not is_unstable(sweep, report) and (bands := getattr(report, f"{metric}_band", None)) is not None
+    ]
+    colour = tones.percentiles.get(name, tones.water)
+    for side, fill in ((0, None), (1, "tonexty")) if edges else ():
+        sketch.add_scatter(
+            x=[load for load, _ in edges],
+            y=[band[side] / scale for _, band in edges],
+            mode="lines",
+            name=t("95 % band of {percentile}", percentile=name),
+            line={"width": 0, "color": colour},
+            fill=fill,
+            fillcolor=tint(colour, BAND_OPACITY),
+            showlegend=side == 1,
+            hoverinfo="skip",
+        )
+    return [second / scale for _, band in edges for second in band]
+
+
+def tint(colour: str, opacity: float) -> str:
+    """A colour as a wash."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
+
+
+def _crosses(sketch: Sketch, sweep: LoadSweep, tones: Tones) -> None:
+    """Loads without a steady latency, at the upper edge."""
+    loads = [load for load, report in zip(sweep.loads, sweep.reports, strict=True) if is_unstable(sweep, report)]
+    if not loads:
+        return
+    sketch.add_scatter(
+        x=loads,
+        y=[1.0] * len(loads),
+        yaxis="y2",
+        mode="markers",
+        name=t("saturated"),
+        marker={"color": tones.quiet, "size": 9, "symbol": "x"},
+        hovertemplate=t("saturated at {limit:rate}", limit=sweep.max_rate_per_s) + "<extra></extra>",
+    )
+    sketch.update_layout(yaxis2={"overlaying": "y", "range": [0, 1.02], "visible": False, "fixedrange": True})
 
 
 def _levels(sketch: Sketch, drawn: list[float], target: float | None, tones: Tones) -> None:
@@ -134,12 +196,11 @@ def _marks(sketch: Sketch, sweep: LoadSweep, end: float, sides: _Sides, tones: T
             fillcolor=tones.quiet, opacity=0.16, layer="below",
         )  # fmt: skip
         sketch.add_annotation(
-            x=end,
-            xanchor="right",
-            y=0,
+            x=(sweep.max_rate_per_s + end) / 2,
+            y=0.5,
             yref="y domain",
-            yanchor="bottom",
-            text=t("unstable"),
+            textangle=-90,
+            text=t("saturated at {limit:rate}", limit=sweep.max_rate_per_s),
             font={"color": tones.quiet},
         )
     if sweep.knee_load is not None:
@@ -224,4 +285,4 @@ def roofline(
     return sketch.figure()
 
 
-__all__ = ["METRICS", "RooflineSpot", "decomposition", "load_curve", "roofline"]
+__all__ = ["METRICS", "RooflineSpot", "axis_title", "decomposition", "is_unstable", "load_curve", "roofline", "tint"]

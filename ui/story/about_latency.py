@@ -8,12 +8,10 @@ from calc.latency import Bands, LatencyReport, LoadSweep
 from calc.memory import MemoryReport
 from calc.scenario import Scenario
 from calc.simulator.replica import prepare
-from calc.step.view import StepView
-from calc.textbook.results import QueueReport
 from calc.workload import Slo
 from ui import format as show
 from ui.glossary import BOUNDS, TERMS
-from ui.story.words import DEFAULT_METRIC, METRICS, Figure, has_target, latency_text, missed, target
+from ui.story.words import DEFAULT_METRIC, METRICS, Figure, has_target, latency_text, missed, target, unstable
 from ui.text import t
 
 
@@ -27,13 +25,13 @@ def verdict(latency: LatencyReport, slo: Slo) -> bool | None:
 def percentile(metric: str, latency: LatencyReport, slo: Slo) -> Figure:
     """One latency at the SLO's percentile, against its target."""
     value = latency_text(metric, getattr(latency, metric).at(slo.percentile_share))
-    over = latency.saturated or metric in missed(latency, slo)
+    over = unstable(latency) or metric in missed(latency, slo)
     limit = target(slo, metric)
     meaning = t(TERMS[metric].meaning)
     if limit is not None:
         meaning += " " + t("Shown against its target.")
     label = f"{TERMS[metric].label} {show.percentile_name(slo.percentile_share)}"
-    if latency.saturated:
+    if unstable(latency):
         value = t("unstable")
     return Figure(
         label=label,
@@ -127,10 +125,10 @@ def percentiles(latency: LatencyReport, slo: Slo) -> list[Mapping[str, str]]:
     return [
         {
             t("Metric"): TERMS[metric].label,
-            "P50": latency_text(metric, values.p50_s),
-            "P95": latency_text(metric, values.p95_s),
-            "P99": latency_text(metric, values.p99_s),
-            t("Mean"): latency_text(metric, values.mean_s),
+            "P50": _shown(latency, metric, values.p50_s),
+            "P95": _shown(latency, metric, values.p95_s),
+            "P99": _shown(latency, metric, values.p99_s),
+            t("Mean"): _shown(latency, metric, values.mean_s),
             t("95 % band of {percentile}", percentile=name): _band(metric, latency, slo.percentile_share),
             t("Provenance"): t("simulated"),
         }
@@ -139,9 +137,13 @@ def percentiles(latency: LatencyReport, slo: Slo) -> list[Mapping[str, str]]:
     ]
 
 
+def _shown(latency: LatencyReport, metric: str, value_s: float | None) -> str:
+    return t("unstable") if unstable(latency) else latency_text(metric, value_s)
+
+
 def _band(metric: str, latency: LatencyReport, share: float) -> str:
     bands: Bands | None = getattr(latency, f"{metric}_band", None)
-    if bands is None:
+    if bands is None or unstable(latency):
         return "–"
     low, high = {0.5: bands.p50_s, 0.9: bands.p90_s, 0.95: bands.p95_s, 0.99: bands.p99_s}[share]
     return f"{latency_text(metric, low)} – {latency_text(metric, high)}"
@@ -158,7 +160,7 @@ def facts(latency: LatencyReport) -> list[str]:
     """SLO attainment, throughput, KV usage and what mixes at this load."""
     met = (
         []
-        if latency.slo_attainment_share is None or latency.goodput_per_s is None
+        if latency.slo_attainment_share is None or latency.goodput_per_s is None or unstable(latency)
         else [
             t(
                 "{share:pct} of requests meet every target: goodput {goodput:rate}.",
@@ -182,56 +184,6 @@ def facts(latency: LatencyReport) -> list[str]:
             preempted=latency.preempted_share,
         ),
         t("{mixed:pct} of output tokens come from steps that also prefill.", mixed=latency.mixed_step_share),
-    ]
-
-
-def why(view: StepView) -> str:
-    """What the mean step waits for, and where it stands against the GPU's balance."""
-    shares = t(", ").join(
-        f"{t(BOUNDS[name])} {show.percent(share)}"
-        for name, share in sorted(view.shares.items(), key=lambda item: -item[1])
-    )
-    return t(
-        "The mean step, {sequences:.3g} sequences, waits for: {shares}. Decode alone computes {decode:.3g} FLOP "
-        "per byte read, with prefill {mixed:.3g}; this GPU balances at {ridge:.3g}; below it, memory bandwidth binds.",
-        sequences=view.sequences,
-        shares=shares,
-        decode=view.decode_flop_per_byte,
-        mixed=view.mixed_flop_per_byte,
-        ridge=view.ridge_flop_per_byte,
-    )
-
-
-def limits(report: QueueReport, split: int) -> list[Mapping[str, str]]:
-    """Stability limits of the deployment, each as if the others did not exist."""
-    found = report.limits
-    rows = (
-        ("compute", t("token budget full in every step"), found.compute_per_s),
-        ("memory_capacity", t("KV pool full"), found.memory_per_s),
-        ("sequences", t("all sequence slots taken"), found.sequences_per_s),
-    )
-    return [
-        {
-            t("Limit"): t(BOUNDS[code]) + (" ●" if code == found.binds else ""),
-            t("When"): when,
-            t("Rate of the deployment"): show.rate(per_s * split),
-            t("Provenance"): t("estimated"),
-        }
-        for code, when, per_s in rows
-    ]
-
-
-def textbook_rows(report: QueueReport) -> list[Mapping[str, str]]:
-    """One row per formula: its mean, how busy it is, and under which conditions it holds."""
-    return [
-        {
-            t("Formula"): t(result.title),
-            t("Mean"): show.ms(result.value_s) if result.holds else t("does not hold here"),
-            t("Busy"): show.percent(result.utilisation_share),
-            t("Conditions"): " ".join(t(condition) for condition in result.conditions),
-            t("As written"): result.formula,
-        }
-        for result in report.results
     ]
 
 

@@ -93,6 +93,11 @@ def missed(latency: LatencyReport, slo: Slo) -> list[str]:
     return over
 
 
+def unstable(latency: LatencyReport) -> bool:
+    """Whether latency has no steady value: arrivals outrun the engine. A closed loop's users wait, but only so many."""
+    return latency.saturated and latency.offered_rate_per_s is not None
+
+
 def term_label(key: str) -> str:
     """The standard name of a metric."""
     return TERMS[key].label
