@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from calc.cost_lines import MAX_SPARES, CostLine, CostLines
+from calc.errors import InputError
+from calc.messages import msg
 from calc.workload import Prices
 from data.case_fields import Fields, as_list, as_number, as_object
 
@@ -87,3 +91,18 @@ def _write_line(line: CostLine) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value is not None} | (
         {"source": line.source} if line.source else {}
     )
+
+
+def further_text(prices: Mapping[str, Any]) -> str:
+    """What is paid beside GPUs as one line of JSON, as a link carries it; empty where nothing is stated."""
+    written = write_further(read_further(Fields(prices, "prices")))
+    return json.dumps(written, sort_keys=True, ensure_ascii=False) if written else ""
+
+
+def further_of_text(text: str) -> dict[str, Any]:
+    """Such a line as fields of ``prices``."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(msg("The costs of this link cannot be read: ask for the link again.")) from error
+    return write_further(read_further(Fields(value, "prices")))

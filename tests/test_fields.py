@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -31,6 +32,26 @@ def test_a_written_scenario_can_be_put_back_into_the_widgets() -> None:
     again, _ = read_case(fields.to_case(fields.to_values(write_case(scenario))))
     assert again == scenario
 
+
+FITTED = json.dumps(
+    {
+        "source": "two runs, \u4e24\u6b21",
+        "date": "2026-11-30",
+        "points": 2,
+        "valid_for": {
+            "model": "a/b",
+            "gpu": "h100-sxm",
+            "engine": "vllm",
+            "engine_version": "0.15.1",
+            "weight_dtype": "fp8",
+            "kv_dtype": "bf16",
+            "tp": 2,
+        },
+        "factors": {"memory": 1.093, "first_token_steps": 2.5},
+        "not_identified": ["compute", "request"],
+    }
+)
+"""A calibration as a link carries it."""
 
 CHANGES: tuple[dict[str, Any], ...] = (
     {"gpus": 8, "tp": 4, "pp": 2},
@@ -66,6 +87,8 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"arrivals": "trace", "trace": "0\n0.25\n3"},
     {"arrivals": "trace", "trace": "0,100,20\n0.25,4000,1\n3,7,7"},
     {"classes": "chat 90% hit=60%; 报告 10% prompt=9000/20000 output=0:20|0.5:600|1:900 priority=1 max=4"},
+    {"calibration": FITTED},
+    {"costs": '{"lines": [{"amount_per_month": 500.0, "name": "monitoring"}], "spare_replicas": 1}'},
     {"cancel_share": 5.0, "patience": 12.5, "retries": 3, "retry_after": 0.0},
 )
 
