@@ -53,6 +53,8 @@ class Claim:
     recalled: bool = False
     """True: figures remembered from the paper, not read again."""
     is_share: bool = False
+    is_most: bool = False
+    """Published as "up to"."""
     provenance: str = Provenance.ESTIMATED.value
     tolerance: float = 0.0
     """How far ``computed`` may be from the published range, relative, when nothing is left open."""

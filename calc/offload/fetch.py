@@ -21,6 +21,8 @@ from calc.step.roofline import StepModel, step_model
 
 CURVE_POINTS = 24
 """Lengths on a curve over prefix length."""
+LEAST_SAVED_S = 1e-6
+"""A few tokens more in a step that reads all weights anyway cost nothing that could be measured."""
 SHORTEST_TOKENS = 64
 """Shortest prefix drawn: four blocks of 16."""
 
@@ -42,7 +44,7 @@ class Hit:
     @property
     def saved_s(self) -> float:
         """Prefill that the prefix costs when it is computed again."""
-        return self.recompute_s - self.rest_s
+        return max(self.recompute_s - self.rest_s, LEAST_SAVED_S)
 
     @property
     def break_even_bytes_per_s(self) -> float:
@@ -144,34 +146,34 @@ class Offload:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """Seconds over prefix length: computing again, and fetching from each tier."""
+    """Seconds over prefix length: what computing it again adds to a prompt, and fetching it from each tier."""
 
     prefix_tokens: tuple[int, ...]
     recompute_s: tuple[float, ...]
+    """Prefill of prefix and rest less prefill of the rest: a step that runs anyway is not counted."""
     fetch_s: tuple[tuple[float, ...], ...]
     """In the order of the tiers asked for."""
     break_even_bytes_per_s: tuple[float, ...]
 
 
-def curve(offload: Offload, tiers: tuple[Tier, ...], *, longest_tokens: int) -> Curve:
-    """From a few blocks to ``longest_tokens``, at equal ratios; the rest of the prompt is left out on both sides."""
+def curve(offload: Offload, tiers: tuple[Tier, ...], *, rest_tokens: int, longest_tokens: int) -> Curve:
+    """From a few blocks to ``longest_tokens``, at equal ratios, before a rest of ``rest_tokens``."""
     longest = max(longest_tokens, 2 * SHORTEST_TOKENS)
     lengths = sorted({round(n) for n in np.geomspace(SHORTEST_TOKENS, longest, CURVE_POINTS)})
-    recompute = [offload.prefill_s(n) for n in lengths]
-    moved = [offload.moved_bytes(n) for n in lengths]
+    hits = [offload.hit(n, rest_tokens) for n in lengths]
     return Curve(
         prefix_tokens=tuple(lengths),
-        recompute_s=tuple(recompute),
-        fetch_s=tuple(tuple(tier.latency_s + size / tier.bytes_per_s for size in moved) for tier in tiers),
-        break_even_bytes_per_s=tuple(size / seconds for size, seconds in zip(moved, recompute, strict=True)),
+        recompute_s=tuple(hit.saved_s for hit in hits),
+        fetch_s=tuple(tuple(tier.latency_s + hit.moved_bytes / tier.bytes_per_s for hit in hits) for tier in tiers),
+        break_even_bytes_per_s=tuple(hit.break_even_bytes_per_s for hit in hits),
     )
 
 
-def crossing_tokens(offload: Offload, tier: Tier, *, longest_tokens: int) -> int | None:
+def crossing_tokens(offload: Offload, tier: Tier, *, rest_tokens: int, longest_tokens: int) -> int | None:
     """Shortest prefix from which fetching from ``tier`` is faster; ``None`` up to ``longest_tokens``."""
 
     def pays(tokens: int) -> bool:
-        return tier.latency_s + offload.moved_bytes(tokens) / tier.bytes_per_s < offload.prefill_s(tokens)
+        return offload.fetch(tokens, rest_tokens, tier).pays
 
     low, high = 0, longest_tokens
     if not pays(high):

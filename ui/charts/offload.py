@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from calc.offload.fetch import Curve
 from calc.units import MILLI
 from ui import format as show
-from ui.charts.frame import HEIGHT, LABEL_PIXELS, Tones, Upright, frame, log_axis, upright
+from ui.charts.frame import HEIGHT, LABEL_PIXELS, Tones, frame, log_axis
 from ui.charts.sketch import Sketch
 from ui.text import t
 
@@ -51,10 +51,21 @@ def fetch_curve(curve: Curve, lines: Sequence[Line], own_tokens: float | None, t
     log_axis(sketch, "y", drawn)
     sketch.update_axis("x", range=[math.log10(curve.prefix_tokens[0]), math.log10(curve.prefix_tokens[-1])])
     if own_tokens and curve.prefix_tokens[0] < own_tokens < curve.prefix_tokens[-1]:
-        before = math.log(own_tokens / curve.prefix_tokens[0]) > math.log(curve.prefix_tokens[-1] / own_tokens)
-        look_at = Upright(colour=tones.text, before=before, dash="dot")
-        upright(sketch, own_tokens, t("yours {number}", number=show.count(own_tokens)), look_at)
+        _own(sketch, curve, own_tokens, tones)
     return sketch.figure()
+
+
+def _own(sketch: Sketch, curve: Curve, tokens: float, tones: Tones) -> None:
+    """On a logarithmic axis a line stands at the value and its name at the exponent."""
+    before = math.log(tokens / curve.prefix_tokens[0]) > math.log(curve.prefix_tokens[-1] / tokens)
+    sketch.add_shape(
+        type="line", yref="y domain", y0=0, y1=1, x0=tokens, x1=tokens,
+        line={"color": tones.text, "width": 2, "dash": "dot"},
+    )  # fmt: skip
+    sketch.add_annotation(
+        x=math.log10(tokens), y=1, yref="y domain", yanchor="bottom", xanchor="right" if before else "left",
+        text=t("yours {number}", number=show.count(tokens)), font={"color": tones.text},
+    )  # fmt: skip
 
 
 def _line(sketch: Sketch, name: str, curve: Curve, seconds: Sequence[float], look: dict[str, object]) -> None:

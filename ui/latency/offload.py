@@ -51,10 +51,10 @@ def _engine(key: str, _asked: Asked) -> Offload:  # noqa: ARG001 - the key
 
 
 @st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
-def _curve(key: str, longest: int, _asked: Asked) -> tuple[Curve, tuple[int | None, ...]]:
+def _curve(key: str, rest: int, longest: int, _asked: Asked) -> tuple[Curve, tuple[int | None, ...]]:
     engine, tiers = _engine(key, _asked), _places(_asked).tiers
-    crossings = tuple(crossing_tokens(engine, tier, longest_tokens=longest) for tier in tiers)
-    return curve(engine, tiers, longest_tokens=longest), crossings
+    crossings = tuple(crossing_tokens(engine, tier, rest_tokens=rest, longest_tokens=longest) for tier in tiers)
+    return curve(engine, tiers, rest_tokens=rest, longest_tokens=longest), crossings
 
 
 @st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
@@ -68,21 +68,20 @@ def show(asked: Asked, latency: LatencyReport) -> None:  # noqa: ARG001 - same s
     prompt = round(load.prompt_tokens.mean())
     share = load.prefix_hit_share + load.offload_hit_share or DEFAULT_SHARE
     prefix = _prefix(round(prompt * share))
-    engine = _engine(asked.key, asked)
-    fetches = [
-        (name, engine.fetch(prefix, max(1, prompt - prefix), tier))
-        for name, tier in zip(places.names, places.tiers, strict=True)
-    ]
+    engine, rest = _engine(asked.key, asked), max(1, prompt - prefix)
+    fetches = [(name, engine.fetch(prefix, rest, tier)) for name, tier in zip(places.names, places.tiers, strict=True)]
     st.markdown(f"**{parts.escape(about_offload.sentence(fetches[0][1].hit, fetches))}**")
-    _picture(asked, places, prefix)
+    _picture(asked, places, prefix, rest)
     parts.prose(about_offload.path_rows(fetches))
     _own_lengths(asked, engine, places, share)
-    _partial(engine, places, prefix, max(1, prompt - prefix))
+    _partial(engine, places, prefix, rest)
     _load(asked, places, share)
     _paused(asked, engine, places)
     parts.section(t("Before KV leaves the GPU"))
     parts.bullets(about_offload.checklist())
-    parts.computed([parts.escape(about_offload.formula(fetches[0][1].hit))], about_offload.link_sources(places.links))
+    with st.expander(t("Break-even and where the speeds come from"), icon=":material/source:"):
+        st.markdown(parts.escape(about_offload.formula(fetches[0][1].hit)))
+        parts.remarks(about_offload.link_sources(places.links))
 
 
 def _prefix(default: int) -> int:
@@ -93,9 +92,9 @@ def _prefix(default: int) -> int:
     return max(1, default) if given is None else int(given)
 
 
-def _picture(asked: Asked, places: _Places, prefix: int) -> None:
+def _picture(asked: Asked, places: _Places, prefix: int, rest: int) -> None:
     limit = asked.scenario.deployment.max_model_len_tokens or asked.scenario.deployment.model.max_position_tokens
-    drawn, crossings = _curve(asked.key, max(limit, CURVE_FLOOR_TOKENS), asked)
+    drawn, crossings = _curve(asked.key, rest, max(limit, CURVE_FLOOR_TOKENS), asked)
     lines = [Line(name=name, crossing_tokens=at) for name, at in zip(places.names, crossings, strict=True)]
     figure = charts.fetch_curve(drawn, lines, prefix, parts.tones())
     parts.chart(figure, about_offload.curve_alt(drawn, places.names), "offload_curve")

@@ -31,7 +31,7 @@ def claimed(claim: Claim) -> str:
     if low == 0:
         return t("under {limit}", limit=figure(high, is_share=claim.is_share))
     text = span(low, high, is_share=claim.is_share)
-    return t("up to {figure}", figure=text) if low == high and not claim.is_share else text
+    return t("up to {figure}", figure=text) if claim.is_most else text
 
 
 def computed(claim: Claim) -> str:

@@ -44,25 +44,20 @@ def path_rows(fetches: Sequence[tuple[str, Fetch]]) -> Rows:
     hit = fetches[0][1].hit
     first = {
         t("Where"): t("compute again"),
-        t("Speed"): "",
-        t("Look-up"): "",
-        t("Transfer"): "",
-        t("Rest of prefill"): show.ms(hit.recompute_s),
+        t("Look-up + transfer + rest"): "",
         t("Together"): show.ms(hit.recompute_s),
-        t("Times faster"): "1",
+        t("Faster"): "",
     }
     return [first, *(_path_row(name, fetch) for name, fetch in fetches)]
 
 
 def _path_row(name: str, fetch: Fetch) -> Mapping[str, str]:
+    steps = (fetch.lookup_s, fetch.transfer_s, fetch.hit.rest_s)
     return {
-        t("Where"): name,
-        t("Speed"): show.gbps(fetch.tier.bytes_per_s),
-        t("Look-up"): show.ms(fetch.lookup_s),
-        t("Transfer"): show.ms(fetch.transfer_s),
-        t("Rest of prefill"): show.ms(fetch.hit.rest_s),
+        t("Where"): f"{name} · {show.gbps(fetch.tier.bytes_per_s)}",
+        t("Look-up + transfer + rest"): " + ".join(show.ms(step) for step in steps),
         t("Together"): show.ms(fetch.total_s),
-        t("Times faster"): show.decimal(fetch.speedup),
+        t("Faster"): f"{show.decimal(fetch.speedup)}×",
     }
 
 
@@ -82,10 +77,8 @@ def length_rows(hits: Sequence[tuple[str, Hit]], fetch: Mapping[str, Fetch]) -> 
     return [
         {
             t("Prompt"): name,
-            t("Prefix"): show.tokens(hit.prefix_tokens),
-            t("KV"): show.mib(hit.moved_bytes),
-            t("Computed again"): show.ms(hit.recompute_s),
-            t("Fetched"): show.ms(fetch[name].total_s),
+            t("Prefix"): f"{show.tokens(hit.prefix_tokens)} · {show.mib(hit.moved_bytes)}",
+            t("Again → fetched"): f"{show.ms(hit.recompute_s)} → {show.ms(fetch[name].total_s)}",
             t("Break-even"): show.gbps(hit.break_even_bytes_per_s),
         }
         for name, hit in hits
