@@ -301,8 +301,18 @@ FIELDS = table_of(
     ),
     Field(key="currency", label=msg("Currency"), help=msg("Shown beside every amount.")),
     Field(
+        key="costs",
+        label=msg("Costs beside GPUs"),
+        help=msg("Tiers, traffic, spare replicas and work, as the Alternatives page takes them. Empty = not stated."),
+    ),
+    Field(
         key="measured",
         label=msg("Measured memory"),
         help=msg("A start-up log that stands in for the memory estimate wherever it matches the scenario."),
+    ),
+    Field(
+        key="calibration",
+        label=msg("Calibration"),
+        help=msg("Constants fitted to measured runs that stand in for the generic ones wherever they hold."),
     ),
 )
