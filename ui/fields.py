@@ -14,9 +14,11 @@ from calc.errors import ImpossibleDeployment, InputError
 from calc.messages import Message, msg
 from calc.scenario import Scenario
 from data.case import MODEL_LENGTH, write_case
+from data.case_calibration import KEY as CALIBRATION
+from data.case_calibration import calibration_of_text, calibration_text, parse_calibration, write_calibration
 from data.case_measured import KEY as MEASURED
 from data.case_measured import measured_of_text, measured_text, parse_measured, write_measured
-from data.case_prices import PRICE_FACTS
+from data.case_prices import further_of_text, further_text
 from ui.fields_load import LOAD, load_not_on_screen, workload_case, workload_values
 from ui.fields_serving import SERVING, SPECULATION, serving_case, serving_not_on_screen, serving_values
 from ui.glossary import FIELDS
@@ -37,7 +39,7 @@ EMPTY: Mapping[str, Any] = {
     "block_size": None, "chunked_prefill": "auto", "kv_tokens": None, "async_scheduling": "auto", "hybrid_kv": "auto",
     **SERVING, **LOAD,
     "slo_ttft": None, "slo_itl": None, "slo_e2e": None, "percentile": 0.95,
-    "price": None, "currency": "USD", "measured": "",
+    "price": None, "currency": "USD", "costs": "", "measured": "", "calibration": "",
 }  # fmt: skip
 """Every widget key with the value it has when a case says nothing about it."""
 
@@ -98,8 +100,12 @@ def to_case(
         case["slo"] = {**slo, "percentile": values["percentile"]}
     if values.get("measured"):
         case[MEASURED] = write_measured(measured_of_text(values["measured"]))
+    if values.get("calibration"):
+        case[CALIBRATION] = write_calibration(calibration_of_text(values["calibration"]))
     if values.get("price") is not None:
         case["prices"] = {"gpu_hour": values["price"], "currency": values["currency"], **(price_facts or {})}
+    if values.get("costs"):
+        case["prices"] = {"currency": values["currency"], **case.get("prices", {}), **further_of_text(values["costs"])}
     return case
 
 
@@ -163,7 +169,10 @@ def to_values(case: Mapping[str, Any], model_id: str | None = None, gpu_id: str 
     values |= {key: slo[target] for key, target in SLO.items() if slo.get(target) is not None}
     values["percentile"] = slo.get("percentile", values["percentile"])
     values["measured"] = measured_text(parse_measured(case[MEASURED])) if case.get(MEASURED) else ""
+    fitted = case.get(CALIBRATION)
+    values["calibration"] = calibration_text(parse_calibration(fitted)) if fitted else ""
     values["price"], values["currency"] = prices.get("gpu_hour"), prices.get("currency", "USD")
+    values["costs"] = further_text(prices)
     return {key: _within(key, _typed(key, value)) for key, value in values.items()}
 
 
@@ -180,10 +189,9 @@ def is_typed(gpu: Mapping[str, Any]) -> bool:
 
 def not_on_screen(case: Mapping[str, Any]) -> list[str]:
     """Settings of a case in full that no widget holds. A GPU written out is stored, so nothing of it is lost."""
-    shown = {*PLAIN.values(), *SWITCHED.values(), HYBRID_OFF, SPECULATION, MEASURED}
+    shown = {*PLAIN.values(), *SWITCHED.values(), HYBRID_OFF, SPECULATION, MEASURED, CALIBRATION}
     shown |= {"model", "gpu", "replicas", "serving", "workload", "slo", "prices", "http"}
     lost = [key for key in case if key not in shown]
-    lost += [f"prices.{key}" for key in case.get("prices", {}) if key not in {*PRICE_FACTS, "gpu_hour", "currency"}]
     return lost + serving_not_on_screen(case) + load_not_on_screen(case["workload"])
 
 
@@ -263,8 +271,12 @@ NUMBERS = frozenset(key for key, field in FIELDS.items() if field.low is not Non
 def _parsed(key: str, written: str) -> Any:
     if key in FLAGS:
         return written == "True"
+    if key == "costs" and written:
+        return further_text(further_of_text(written))
     if key == "measured" and written:
         return measured_text(measured_of_text(written))
+    if key == "calibration" and written:
+        return calibration_text(calibration_of_text(written))
     if key not in NUMBERS:
         return written
     if written == "" and key not in NEEDED:
