@@ -24,7 +24,6 @@ REQUESTS = 1000
 """Simulated for each, as many as a page and the command line simulate: all three show the same figures."""
 EVEN = "random"
 """Routing under which replicas are alike."""
-UNCALIBRATED = "uncalibrated"
 FAR = 1.1
 """A percentile this much above its target is missed; nearer ones are judged by the whole report."""
 GROWTH = 1.6
@@ -136,7 +135,7 @@ def _report(ready: Ready, scenario: Scenario) -> LatencyReport | None:
         return predict(scenario, memory=ready.memory, requests=REQUESTS)
     replica = replace(ready.replica, split=deployment.replicas * deployment.dp)
     result = run_replica(replica, workload, REQUESTS, SEED)
-    return None if _is_far(result, replica, slo) else build_report(slo, replica, workload, result, UNCALIBRATED)
+    return None if _is_far(result, replica, slo) else build_report(slo, replica, workload, result, replica.calibration)
 
 
 def _is_far(result: SimulationResult, replica: Replica, slo: Slo) -> bool:

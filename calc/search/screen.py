@@ -83,11 +83,12 @@ def screened(
         workload=replace(scenario.workload, num_requests=None),
     )
     try:
-        model = step_model(deployment, http=alone.workload.http)
+        calibrated = prepare(alone, memory, SEED) if alone.calibration else None
+        model = calibrated.model if calibrated else step_model(deployment, http=alone.workload.http)
         found = floors(model, alone, drawn)
         if (missed := beyond(found, scenario.slo, what)) is not None:
             return Out(reason=missed[0], example=missed[1])
-        replica = prepare(alone, memory, SEED)
+        replica = calibrated or prepare(alone, memory, SEED)
     except InputError as error:
         return Out(reason=Reason.UNKNOWN, example=error.message)
     known = _Known(memory=memory, replica=replica, is_close=found.close(scenario.slo), what=what)
