@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -23,8 +23,14 @@ _RULES = (
 """Part of a field's name → factor; the first that fits counts. What remains in seconds is paid once per step."""
 
 
+_RELATIVE = ("expert_bandwidth_share",)
+"""Shares of another share, which is scaled already."""
+
+
 def factor_of(name: str) -> str | None:
-    """The factor that an efficiency field belongs to; ``None`` = no cost."""
+    """The factor that an efficiency field belongs to; ``None`` = no cost of its own."""
+    if name in _RELATIVE:
+        return None
     found = next((factor for part, factor in _RULES if part in name), None)
     if found is None and name.endswith("_s"):
         return "step"
@@ -34,25 +40,32 @@ def factor_of(name: str) -> str | None:
 def scaled(shares: Efficiency, factors: Factors) -> Efficiency:
     """The constants at the costs of ``factors``."""
     times = factors.times()
-    return _with_costs(
-        shares, lambda factor, value, is_share: value / times[factor] if is_share else value * times[factor]
-    )
+    changed: dict[str, Any] = {}
+    for name in _names(shares):
+        factor = factor_of(name)
+        if factor is not None:
+            cost = 1 / times[factor] if name.endswith(SHARE) else times[factor]
+            changed[name] = _each(getattr(shares, name), cost, 0.0)
+    return replace(shares, **changed)
 
 
 def ideal(shares: Efficiency) -> Efficiency:
     """Every peak reached and nothing else paid: no measurement can be faster."""
-    return _with_costs(shares, lambda factor, value, is_share: 1.0 if is_share else 0.0)  # noqa: ARG005
-
-
-def _with_costs(shares: Efficiency, cost: Callable[[str, float, bool], float]) -> Efficiency:
     changed: dict[str, Any] = {}
-    for name in (one.name for one in fields(shares)):
-        factor = factor_of(name)
-        if factor is None:
-            continue
-        value, is_share = getattr(shares, name), name.endswith(SHARE)
-        if isinstance(value, Mapping):
-            changed[name] = {key: cost(factor, inner, is_share) for key, inner in value.items()}
-        else:
-            changed[name] = cost(factor, value, is_share)
+    for name in _names(shares):
+        if name.endswith(SHARE):
+            changed[name] = _each(getattr(shares, name), 0.0, 1.0)
+        elif factor_of(name) is not None:
+            changed[name] = _each(getattr(shares, name), 0.0, 0.0)
     return replace(shares, **changed)
+
+
+def _names(shares: Efficiency) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(shares))
+
+
+def _each(value: Any, times: float, plus: float) -> Any:
+    """A number, or every number of a table, times a factor plus a constant."""
+    if isinstance(value, Mapping):
+        return {key: inner * times + plus for key, inner in value.items()}
+    return value * times + plus
