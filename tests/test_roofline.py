@@ -189,6 +189,9 @@ def test_a_gpu_without_measurements_says_so() -> None:
     assert efficiency_of(deployed(gpu="mi300x").gpu).row == "generic"
     assert "generic" not in {efficiency_of(deployed(gpu=gpu).gpu).row for gpu in ("h100-sxm", "a100-80-sxm", "l40s")}
     assert step_model(deployed(gpu="mi300x")).notes
+    like = step_model(deployed(gpu="l40"))
+    assert efficiency_of(deployed(gpu="l40").gpu).row == "l40s"
+    assert "L40S" in str(like.notes)
     assert not step_model(deployed()).notes
 
 

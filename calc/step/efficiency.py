@@ -6,7 +6,7 @@ whole-step measurements of vLLM 0.15 over HTTP. A GPU without a row of its own u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from calc.hardware import Gpu
@@ -18,6 +18,8 @@ class Efficiency:
 
     row: str
     """GPU family the shares belong to, or ``generic``."""
+    is_alike: bool = False
+    """The GPU is not of that family, but of its generation and kind of memory."""
     compute_share: Mapping[str, float]
     """Of peak FLOP/s by dtype code, large matrix products (2,048 rows)."""
     bandwidth_share: Mapping[str, float]
@@ -77,13 +79,26 @@ FAMILIES: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]] = {
     "h200": ({"bf16": 0.82, "fp8": 0.62}, {"bf16": 0.78, "fp8": 0.77}),
     "b200": ({"bf16": 0.70, "fp8": 0.48, "fp4": 0.39}, {"bf16": 0.75, "fp8": 0.71, "fp4": 0.63}),
     "l40s": ({"bf16": 0.69, "fp8": 0.52}, {"bf16": 0.80, "fp8": 0.75}),
-    "rtxpro6000": ({"bf16": 0.85, "fp8": 0.78, "fp4": 0.63}, {"bf16": 0.81, "fp8": 0.78, "fp4": 0.58}),
+    "rtx4090": ({"bf16": 0.80}, {"bf16": 0.88, "fp8": 0.86}),
+    "rtxpro6000": ({"bf16": 0.85, "fp8": 0.78, "fp4": 0.63}, {"bf16": 0.80, "fp8": 0.78, "fp4": 0.58}),
 }
 """GPU id prefix → share of peak FLOP/s at 2,048 rows, share of bandwidth at 1–64 rows.
 
 Medians; of narrow weights the BF16 median × the ratio of the 90th percentiles (large matrices), because their medians
-are pulled down by launch latency, which ``layer_s`` counts already (table: H100 FP8 median .70, 90th percentile .87).
+are pulled down by launch latency, which ``layer_s`` counts already (table: H100 FP8 median .70, 90th percentile .87),
+and then moved by up to 4 % towards measured runs. RTX 4090: bandwidth from one recorded run of vLLM 0.19.
 """
+
+ALIKE: Mapping[str, str] = {
+    "gb200": "b200",
+    "b300": "b200",
+    "gb300": "b200",
+    "gh200": "h200",
+    "h20": "h100",
+    "l40": "l40s",
+    "l20": "l40s",
+}
+"""GPU id prefix → family of the same generation and kind of memory, for GPUs without kernel tables of their own."""
 
 ATTENTION_BANDWIDTH: Mapping[str, float] = {
     "a100": 0.78,
@@ -93,10 +108,12 @@ ATTENTION_BANDWIDTH: Mapping[str, float] = {
     "h200": 0.84,
     "b200": 0.90,
     "l40s": 0.76,
-    "rtxpro6000": 0.76,
+    "rtx4090": 0.85,
+    "rtxpro6000": 0.72,
 }
 """GPU id prefix → share of bandwidth decode attention reaches on long caches (A100 .77–.81, H100 .86–.93, H200 5–8
-points less, B200 up to .92, L40S .70–.83 beyond its L2 cache; RTX PRO taken like L40S, whose memory is of its kind)."""
+points less, B200 up to .92, L40S .70–.83 beyond its L2 cache; whole steps ask for 2 points less than that.
+RTX PRO at the lower end of L40S, and RTX 4090, from one recorded run each)."""
 
 TUNED_EXPERTS = ("a100", "a800", "h100", "h800", "h200", "b200")
 """GPU id prefixes for which vLLM ships tuned tiles of its expert kernels; others get default ones, and the engine's
@@ -108,22 +125,32 @@ GENERIC = ({"bf16": 0.80, "fp8": 0.57, "fp4": 0.45}, {"bf16": 0.78, "fp8": 0.76,
 
 
 def efficiency_of(gpu: Gpu) -> Efficiency:
-    """The row of the GPU's family, by its id; ``generic`` when there is none."""
-    for prefix, (compute, bandwidth) in FAMILIES.items():
-        if gpu.id.lower().startswith(prefix):
-            return Efficiency(
-                row=prefix,
-                compute_share={**GENERIC[0], **compute},
-                bandwidth_share={**GENERIC[1], **bandwidth},
-                attention_bandwidth_share=ATTENTION_BANDWIDTH[prefix],
-                expert_bandwidth_share=1.0 if prefix in TUNED_EXPERTS else UNTUNED_EXPERTS,
-            )
+    """The row of the GPU's family, by its id; else of a family like it; ``generic`` when there is none."""
+    own = _longest(gpu, FAMILIES)
+    like = None if own else _longest(gpu, ALIKE)
+    family = own or (ALIKE[like] if like else None)
+    if family is None:
+        compute, bandwidth = GENERIC
+        return Efficiency(
+            row="generic",
+            compute_share=compute,
+            bandwidth_share=bandwidth,
+            expert_bandwidth_share=UNTUNED_EXPERTS,
+        )
+    compute, bandwidth = FAMILIES[family]
     return Efficiency(
-        row="generic",
-        compute_share=GENERIC[0],
-        bandwidth_share=GENERIC[1],
-        expert_bandwidth_share=UNTUNED_EXPERTS,
+        row=family,
+        is_alike=own is None,
+        compute_share={**GENERIC[0], **compute},
+        bandwidth_share={**GENERIC[1], **bandwidth},
+        attention_bandwidth_share=ATTENTION_BANDWIDTH[family],
+        expert_bandwidth_share=1.0 if family in TUNED_EXPERTS else UNTUNED_EXPERTS,
     )
+
+
+def _longest(gpu: Gpu, prefixes: Iterable[str]) -> str | None:
+    """The longest of the prefixes that the GPU's id starts with."""
+    return max((prefix for prefix in prefixes if gpu.id.lower().startswith(prefix)), key=len, default=None)
 
 
 def for_ranks(table: Mapping[int, float], ranks: int) -> float:

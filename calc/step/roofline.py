@@ -202,6 +202,14 @@ def binding(model: StepModel, *, tokens: float, sequences: float, context_tokens
 
 
 def _notes(gpu: Gpu, shares: Efficiency) -> tuple[Message, ...]:
+    if shares.is_alike:
+        return (
+            msg(
+                "No kernel measurements of {gpu} are known: those of {other}, a GPU of its kind, are applied.",
+                gpu=gpu.name,
+                other=shares.row.upper(),
+            ),
+        )
     if shares.row != "generic":
         return ()
     return (
