@@ -130,11 +130,10 @@ def efficiency_of(gpu: Gpu) -> Efficiency:
     like = None if own else _longest(gpu, ALIKE)
     family = own or (ALIKE[like] if like else None)
     if family is None:
-        compute, bandwidth = GENERIC
         return Efficiency(
             row="generic",
-            compute_share=compute,
-            bandwidth_share=bandwidth,
+            compute_share=GENERIC[0],
+            bandwidth_share=GENERIC[1],
             expert_bandwidth_share=UNTUNED_EXPERTS,
         )
     compute, bandwidth = FAMILIES[family]
