@@ -73,6 +73,11 @@ class Fit:
     leave_one_out: tuple[LeftOut, ...] | None
     """By latency, of means and medians; ``None`` with a single point."""
 
+    @property
+    def not_identified(self) -> tuple[str, ...]:
+        """Codes of the factors that the points could not tell."""
+        return self.calibration.not_identified
+
 
 def calibrate(observations: Sequence[Observation], *, source: str = "", date: str = "") -> Fit:
     """The factors that bring predictions closest to what was measured, held by a prior where nothing speaks.
