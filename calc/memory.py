@@ -96,6 +96,9 @@ class MemoryReport:
         return self.activation_bytes + self.non_torch_bytes + self.graph_bytes + self.context_bytes
 
 
+PEAK_UNKNOWN = msg("The peak concurrency of this load is not known here: shown for the most the engine would admit.")
+
+
 def estimate_memory(
     deployment: Deployment, workload: Workload | None = None, peak_concurrency: float | None = None
 ) -> MemoryReport:
@@ -219,6 +222,26 @@ def _report(
     )
 
 
+def at_peak(report: MemoryReport, deployment: Deployment, workload: Workload, peak_concurrency: float) -> MemoryReport:
+    """The report of the same deployment and load, now that ``peak_concurrency`` of a replica is known.
+
+    Nothing but the demand depends on it; a note that the peak is not known goes.
+    """
+    settings = resolve(deployment)
+    load = _Load.of(workload, settings, peak_concurrency)
+    on_rank = peak_concurrency / deployment.dp
+    idle = round(_per_gpu(deployment, settings, load.idle_tokens) * on_rank * load.idle_per_active)
+    kept = tuple(note for note in report.notes if note not in (PEAK_UNKNOWN, *_idle_notes(report.idle_kv_bytes)))
+    return replace(
+        report,
+        peak_concurrency=peak_concurrency,
+        kv_demand_bytes=round(_per_gpu(deployment, settings, load.held_tokens) * on_rank) + idle,
+        idle_kv_bytes=idle,
+        peak_is_known=True,
+        notes=_idle_notes(idle) + kept,
+    )
+
+
 def _given_notes(deployment: Deployment, held_bytes: int) -> tuple[Message, ...]:
     """A pool is taken as given, also where no GPU of this size could hold it."""
     given = deployment.kv_tokens is not None or deployment.kv_pool_bytes_per_gpu is not None
@@ -260,8 +283,7 @@ def _per_gpu(deployment: Deployment, settings: Settings, tokens: float) -> float
 def _peak(deployment: Deployment, settings: Settings, pool: Pool, load: _Load) -> tuple[float, tuple[Message, ...]]:
     if load.concurrency is not None:
         return load.concurrency / (1 if load.per_replica else deployment.replicas), ()
-    note = msg("The peak concurrency of this load is not known here: shown for the most the engine would admit.")
-    return min(float(settings.max_num_seqs * deployment.dp), pool.max_concurrency), (note,)
+    return min(float(settings.max_num_seqs * deployment.dp), pool.max_concurrency), (PEAK_UNKNOWN,)
 
 
 def _notes(deployment: Deployment, settings: Settings) -> tuple[Message, ...]:

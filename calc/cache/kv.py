@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from calc.cache.grouping import Owned, group_caches
 from calc.cache.specs import CacheRules, CacheSpec, heads_per_gpu, layer_bytes_per_token, layer_specs, state_copies
@@ -29,6 +30,8 @@ __all__ = [
 NULL_BLOCKS = 1
 """Block 0 is never given out; it counts in the admission check, not in the logged total (vLLM 0.32)."""
 
+KEPT_PLANS = 512
+"""Block plans kept: a plan is some kilobytes, a search over one model sees some dozens."""
 LEAST_BYTES = 1
 """Bytes of a block on a stage whose layers keep nothing (MLPs of Nemotron-H): never what is short."""
 
@@ -163,13 +166,25 @@ def plan_blocks(model: ModelSpec, rules: CacheRules, pp: int, *, window_aware: b
 
     A block id holds, on each stage, one page for each layer of the stage's widest group.
     """
-    per_group = [list(layer_specs(group, rules)) for group in model.groups]
-    owned = [Owned(layer=i, spec=spec) for i, index in enumerate(model.layer_order) for spec in per_group[index]]
-    packed = any(group.caches for group in model.groups)
+    return _plan(model.groups, model.layer_order, rules, tuple(stage_spans(model, pp)), window_aware)
+
+
+@lru_cache(KEPT_PLANS)
+def _plan(
+    kinds: tuple[LayerGroup, ...],
+    layer_order: tuple[int, ...],
+    rules: CacheRules,
+    spans: tuple[range, ...],
+    window_aware: bool,
+) -> BlockPlan:
+    """Kept: a decision or a search asks for the plan of the same few layouts hundreds of times."""
+    per_group = [list(layer_specs(group, rules)) for group in kinds]
+    owned = [Owned(layer=i, spec=spec) for i, index in enumerate(layer_order) for spec in per_group[index]]
+    packed = any(group.caches for group in kinds)
     groups = group_caches(owned, window_aware=window_aware, packed=packed)
     return BlockPlan(
         groups=tuple(_cache_group(members) for members in groups),
-        stage_bytes_per_block=tuple(float(_widest_page_bytes(groups, span)) for span in stage_spans(model, pp)),
+        stage_bytes_per_block=tuple(float(_widest_page_bytes(groups, span)) for span in spans),
     )
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from calc.errors import InputError
 from calc.judge.lever_changes import PLANNED_SHARE, with_hits
 from calc.latency import LatencyReport, load_of, predict, with_load
-from calc.latency_report import build_report
-from calc.memory import MemoryReport, estimate_memory
+from calc.latency_report import Verdict, build_report, verdict
+from calc.memory import MemoryReport, at_peak, estimate_memory
 from calc.messages import Message
 from calc.scenario import Scenario
-from calc.simulator.replica import Replica, prepare, run_replica
+from calc.simulator.replica import Replica, prepare, reloaded, run_replica
 from calc.step.efficiency import Efficiency
 from calc.workload import Closed, Slo, Workload
 
@@ -61,17 +61,16 @@ def try_out(
         replica = prepare(steady, memory, SEED, efficiency)
         bench = _Bench(slo=steady.slo, workload=steady.workload, replica=replica)
         latency = bench.at(load_of(steady.workload), requests)
-        limit, best = _search(bench, latency, steps)
+        limit, best_rate = _search(bench, latency, steps)
     except InputError as error:
         return _unpredicted(steady, memory, error.message)
     peak = latency.concurrency / steady.deployment.replicas
-    memory = estimate_memory(steady.deployment, steady.workload, peak_concurrency=peak)
     return Trial(
         scenario=steady,
-        memory=memory,
+        memory=at_peak(memory, steady.deployment, steady.workload, peak),
         latency=latency,
         limit_load=limit,
-        headroom_per_s=_headroom(steady.workload, latency, limit, best),
+        headroom_per_s=_headroom(steady.workload, latency, limit, best_rate),
         carries=_carries(latency, limit, load_of(steady.workload)),
     )
 
@@ -108,13 +107,19 @@ class _Bench:
     replica: Replica
 
     def at(self, load: float, requests: int) -> LatencyReport:
+        """What is shown of a load."""
         workload = with_load(self.workload, load)
         result = run_replica(self.replica, workload, requests, SEED)
-        return build_report(self.slo, self.replica, workload, result, UNCALIBRATED)
+        return build_report(self.slo, self.replica, workload, result, UNCALIBRATED, bands=False)
+
+    def judge(self, load: float) -> Verdict:
+        """What a search asks of it."""
+        workload = with_load(self.workload, load)
+        return verdict(self.slo, self.replica, workload, run_replica(self.replica, workload, SEARCH_REQUESTS, SEED))
 
 
-def _search(bench: _Bench, now: LatencyReport, steps: int) -> tuple[float | None, LatencyReport | None]:
-    """Highest load shown to be fine, and the report there; the planned load is tried before anything else."""
+def _search(bench: _Bench, now: LatencyReport, steps: int) -> tuple[float | None, float | None]:
+    """Highest load shown to be fine, and the rate completed there; the planned load is tried before anything else."""
     load, closed = load_of(bench.workload), isinstance(bench.workload.arrivals, Closed)
     if now.slo_met is None:
         return (None, None) if closed else (now.max_rate_per_s, None)
@@ -123,23 +128,21 @@ def _search(bench: _Bench, now: LatencyReport, steps: int) -> tuple[float | None
         return _bisect(bench, 0.0, min(load, ceiling), None, steps) if steps > SEARCH_STEPS else (None, None)
     planned = load / PLANNED_SHARE
     if planned <= ceiling:
-        report = bench.at(planned, SEARCH_REQUESTS)
-        if is_fine(report):
-            return _bisect(bench, planned, ceiling, report, steps)
-    return _bisect(bench, load, min(planned, ceiling), now, steps)
+        tried = bench.judge(planned)
+        if tried.fine:
+            return _bisect(bench, planned, ceiling, tried.request_rate_per_s, steps)
+    return _bisect(bench, load, min(planned, ceiling), now.request_rate_per_s, steps)
 
 
-def _bisect(
-    bench: _Bench, low: float, high: float, best: LatencyReport | None, steps: int
-) -> tuple[float, LatencyReport | None]:
+def _bisect(bench: _Bench, low: float, high: float, best_rate: float | None, steps: int) -> tuple[float, float | None]:
     for _ in range(steps if high > low else 0):
         middle = (low + high) / 2 if math.isfinite(high) else 2 * low
-        report = bench.at(middle, SEARCH_REQUESTS)
-        if is_fine(report):
-            low, best = middle, report
+        tried = bench.judge(middle)
+        if tried.fine:
+            low, best_rate = middle, tried.request_rate_per_s
         else:
             high = middle
-    return low, best
+    return low, best_rate
 
 
 def _carries(now: LatencyReport, limit: float | None, load: float) -> bool | None:
@@ -148,28 +151,28 @@ def _carries(now: LatencyReport, limit: float | None, load: float) -> bool | Non
     return None if limit is None else limit >= load / PLANNED_SHARE
 
 
-def _headroom(workload: Workload, now: LatencyReport, limit: float | None, best: LatencyReport | None) -> float | None:
+def _headroom(workload: Workload, now: LatencyReport, limit: float | None, best_rate: float | None) -> float | None:
     if limit is None:
         return None
     if isinstance(workload.arrivals, Closed):
-        return (best.request_rate_per_s if best else 0.0) - now.request_rate_per_s
+        return (best_rate or 0.0) - now.request_rate_per_s
     return limit - load_of(workload)
 
 
-def needed_hit_share(
-    scenario: Scenario, requests: int = SEARCH_REQUESTS, *, efficiency: Efficiency | None = None
-) -> float | None:
+def needed_hit_share(scenario: Scenario, *, efficiency: Efficiency | None = None) -> float | None:
     """Least hit share with which prefix reuse alone carries today's load; ``None`` when none does."""
     load = load_of(scenario.workload) / PLANNED_SHARE
     memory = estimate_memory(scenario.deployment)
+    low, high = scenario.workload.prefix_hit_share, MOST_HITS_SHARE
+    if not memory.fits:
+        return None
+    reusing = prepare(with_hits(scenario, high), memory, SEED, efficiency)
 
     def fine(share: float) -> bool:
-        changed = with_hits(scenario, share)
-        bench = _Bench(slo=changed.slo, workload=changed.workload, replica=prepare(changed, memory, SEED, efficiency))
-        return is_fine(bench.at(load, requests))
+        workload = replace(scenario.workload, prefix_hit_share=share, num_requests=None)
+        return _Bench(slo=scenario.slo, workload=workload, replica=reloaded(reusing, workload, SEED)).judge(load).fine
 
-    low, high = scenario.workload.prefix_hit_share, MOST_HITS_SHARE
-    if not memory.fits or not fine(high):
+    if not fine(high):
         return None
     for _ in range(BREAK_EVEN_STEPS):
         middle = (low + high) / 2

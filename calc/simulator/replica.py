@@ -20,6 +20,7 @@ from calc.simulator.arrivals import lengths, plan_requests
 from calc.simulator.simulate import SchedulerRules, SimulationResult, StepCosts, simulate
 from calc.simulator.stability import Demand, Limits, service_s, stability_limits, steady_batch
 from calc.step.efficiency import Efficiency
+from calc.step.holds import hold_steps
 from calc.step.roofline import StepModel, step_model
 from calc.workload import Closed, Fixed, Workload
 
@@ -70,10 +71,8 @@ def prepare(
     longest = settings.max_model_len_tokens
     drawn = lengths(workload, DEMAND_SAMPLE, longest, seed, reuse=settings.prefix_caching)
     demand = Demand.of(*drawn)
+    held_steps, hold_notes = hold_steps(deployment)
     rules = _rules(deployment, settings, report, demand.held, int(drawn[0].max()))
-    usable = _usable_tokens(rules, demand.held)
-    if rules.reserves_output:
-        usable *= demand.held / (demand.prompt + demand.output)
     return Replica(
         model=model,
         costs=model.costs(),
@@ -82,11 +81,26 @@ def prepare(
         workload=workload,
         split=deployment.replicas * deployment.dp,
         demand=demand,
-        limits=stability_limits(model, demand, usable),
-        notes=model.notes + measured.notes + _notes(workload, settings),
+        limits=_limits(model, rules, demand),
+        notes=model.notes + measured.notes + hold_notes + _notes(workload, settings),
         calibration=measured.name,
-        first_token_steps=measured.first_token_steps,
+        first_token_steps=measured.first_token_steps + held_steps,
     )
+
+
+def reloaded(replica: Replica, workload: Workload, seed: int) -> Replica:
+    """The same replica under a load of the same lengths, of which another share is found in the prefix cache."""
+    reuse, longest = replica.settings.prefix_caching, replica.settings.max_model_len_tokens
+    demand = Demand.of(*lengths(workload, DEMAND_SAMPLE, longest, seed, reuse=reuse))
+    limits = _limits(replica.model, replica.rules, demand)
+    return replace(replica, workload=workload, demand=demand, limits=limits)
+
+
+def _limits(model: StepModel, rules: SchedulerRules, demand: Demand) -> Limits:
+    usable = _usable_tokens(rules, demand.held)
+    if rules.reserves_output:
+        usable *= demand.held / (demand.prompt + demand.output)
+    return stability_limits(model, demand, usable)
 
 
 def _usable_tokens(rules: SchedulerRules, held_tokens: float) -> float:
