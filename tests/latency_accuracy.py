@@ -27,6 +27,7 @@ from memory_accuracy import percent, table, tell
 from two_points import two_point_table
 
 from calc.latency import LatencyReport, predict
+from data.case import read_case
 
 GROUPS = {
     "blis-dense": "vLLM 0.15 over HTTP, dense models of 7 to 70 B, H100, A100, L40S",
@@ -49,18 +50,35 @@ SATURATION_SHARE = 0.30
 LEAST_SHARE = 0.02
 """Constants above this are shares and factors, below seconds."""
 MILLI = 1e-3
+WHOLE_NODE = 8
+RECV_MANY = 16
+"""From so many users on SGLang's script polls less often."""
 LONG_PROMPT = "8k1k"
-RECIPES: Mapping[str, tuple[str, float]] = {
-    "Llama TensorRT-LLM TP < 8, 1 k prompts": ("batch_wait_timeout_iters 20, batch_wait_max_tokens_ratio 0.9", 20.0),
-    "Llama TensorRT-LLM TP 8, 1 k prompts": ("none of them", 0.0),
-    "DeepSeek-R1 SGLang H200": ("stream-interval 10; BF16 cache, which the case calls FP8", 0.0),
-    "DeepSeek-R1 SGLang B200, up to 8 users": ("scheduler-recv-interval 10, stream-interval 30", 5.0),
-    "DeepSeek-R1 SGLang B200, from 16 users": ("scheduler-recv-interval 30, stream-interval 30", 15.0),
-    "DeepSeek-R1 TensorRT-LLM H200": ("max_num_tokens of one prompt, stream_interval 10", 0.0),
+RECIPES: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    "Llama TensorRT-LLM TP < 8, 1 k prompts": (
+        "batch_wait_timeout_iters 20, batch_wait_max_tokens_ratio 0.9",
+        {"extra_engine_args": {"batch_wait_timeout_iters": 20}},
+    ),
+    "Llama TensorRT-LLM TP 8, 1 k prompts": ("none of them", {}),
+    "DeepSeek-R1 SGLang H200": (
+        "BF16 cache, which the case calls FP8; chunks of 32,768",
+        {
+            "kv_dtype": "bf16",
+            "max_num_batched_tokens": 32768,
+        },
+    ),
+    "DeepSeek-R1 SGLang B200, up to 8 users": (
+        "scheduler-recv-interval 10; chunks of 32,768",
+        {"extra_engine_args": {"scheduler_recv_interval": 10}, "max_num_batched_tokens": 32768},
+    ),
+    "DeepSeek-R1 SGLang B200, from 16 users": (
+        "scheduler-recv-interval 30; chunks of 32,768",
+        {"extra_engine_args": {"scheduler_recv_interval": 30}, "max_num_batched_tokens": 32768},
+    ),
+    "DeepSeek-R1 TensorRT-LLM H200": ("max_num_tokens of one prompt, MoE backend CUTLASS", {}),
 }
-"""Runs → what their published launch script sets and no case states, and the steps an arrival then waits on average
-(InferenceX, benchmarks/*_slurm.sh and *_docker.sh; the waits from TensorRT-LLM's ``_waiting_requests`` and SGLang's
-``SchedulerRecvSkipper``)."""
+"""Runs → what their published launch script sets and no case states (InferenceX, benchmarks/*_slurm.sh, *_docker.sh and
+dsr1_*.sh), and the same as a case says it."""
 PEERS = (
     ("AIConfigurator 0.12 (kernel tables, closed loop, means)", "61 InferenceX points", "9 %", "42 %"),
     ("AIConfigurator 0.12", "18 BLIS points", "8 %", "92 %"),
@@ -243,44 +261,53 @@ def _number(value: float) -> str:
 def recipe_of(row: Outcome) -> str | None:
     point, deployment = row.point, row.point.scenario.deployment
     users = point.case["workload"]["arrivals"].get("concurrency", 0)
-    if "inferencex" not in point.id or LONG_PROMPT in point.id:
+    sglang = deployment.engine.id == "sglang"
+    if "inferencex" not in point.id or (LONG_PROMPT in point.id and not sglang):
         return None
     if "Llama" in point.id and deployment.engine.id == "tensorrt-llm":
-        return f"Llama TensorRT-LLM TP {'8' if deployment.tp == 8 else '< 8'}, 1 k prompts"
+        return f"Llama TensorRT-LLM TP {'8' if deployment.tp == WHOLE_NODE else '< 8'}, 1 k prompts"
     if deployment.engine.id == "tensorrt-llm":
         return "DeepSeek-R1 TensorRT-LLM H200"
-    if deployment.engine.id == "sglang":
-        many = "from 16" if users >= 16 else "up to 8"
+    if sglang:
+        many = "from 16" if users >= RECV_MANY else "up to 8"
         return "DeepSeek-R1 SGLang H200" if "H200" in point.id else f"DeepSeek-R1 SGLang B200, {many} users"
     return None
 
 
+def as_run(row: Outcome) -> Outcome:
+    """The point asked again with what its script sets."""
+    name = recipe_of(row)
+    if name is None:
+        return row
+    scenario = read_case({**row.point.case, **RECIPES[name][1]})[0]
+    return Outcome(point=row.point, report=predict(scenario))
+
+
 def recipes_table(found: Sequence[Outcome]) -> str:
-    """What is missing from TTFT, in steps, beside what the runs' own scripts set."""
+    """What is missing from TTFT, in steps, and what is left of it when the runs' own settings are asked."""
     rows = []
-    for name, (settings, steps) in RECIPES.items():
+    for name, (settings, _) in RECIPES.items():
         chosen = [row for row in found if recipe_of(row) == name]
         if not chosen:
             continue
-        missing, left = [], []
-        for row in chosen:
-            ttft, tpot = row.point.measured["ttft_ms"]["mean"], row.point.measured["tpot_ms"]["mean"]
-            ours = 1000 * (row.report.ttft.mean_s or 0)
-            missing.append((ttft - ours) / tpot)
-            left.append((ours + steps * tpot) / ttft - 1)
+        missing = [
+            (row.point.measured["ttft_ms"]["mean"] - 1000 * (row.report.ttft.mean_s or 0))
+            / row.point.measured["tpot_ms"]["mean"]
+            for row in chosen
+        ]
+        asked = [as_run(row) for row in chosen]
         rows.append(
             [
                 name,
                 str(len(chosen)),
                 settings,
                 f"{np.median(missing):.1f} ({min(missing):.0f} to {max(missing):.0f})",
-                f"{steps:.0f}",
-                percent(float(np.median(np.abs([row.error("ttft_ms") or 0 for row in chosen])))),
-                percent(float(np.median(np.abs(left)))),
+                median_text([row.error("ttft_ms") for row in chosen], few=1),
+                median_text([row.error("ttft_ms") for row in asked], few=1),
             ]
         )
-    head = ("runs", "points", "their script sets", "missing from TTFT, steps", "steps it makes an arrival wait")
-    return table((*head, "TTFT error", "with that wait"), rows)
+    head = ("runs", "points", "their script sets", "missing from TTFT, steps", "TTFT as asked", "with those settings")
+    return table(head, rows)
 
 
 def targets_table(found: Sequence[Outcome]) -> str:
@@ -395,8 +422,8 @@ mean by an eighth.
 
 ### What settings of the runs hide
 
-Several runs were started with settings that no case states and that make arrivals wait on purpose. What is missing from
-TTFT, counted in steps, is what their published scripts set.
+Some runs were started with settings that no case states and that make arrivals wait on purpose. What is missing from
+TTFT, counted in steps, and what is left of the error when the case carries the settings of their published scripts.
 
 {recipes_table(found)}
 

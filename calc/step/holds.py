@@ -1,4 +1,4 @@
-"""Engine settings that make an arrival wait on purpose, so that prompts are prefilled together or polled for less often."""
+"""Engine settings that make an arrival wait on purpose, so that prompts are prefilled together or polled for less."""
 
 from __future__ import annotations
 
