@@ -145,14 +145,19 @@ def pick(label: str, names: Mapping[str, str], key: str, index: int = 0) -> str:
     )
 
 
-def switch(label: str, names: Mapping[str, str], key: str, default: str) -> str:
-    """A row of buttons of which one is on."""
-    return str(
+def switch(label: str, names: Mapping[str, str], key: str, default: str, *, linked: bool = False) -> str:
+    """A row of buttons of which one is on; that of a ``linked`` row is part of the page's address."""
+    if linked:
+        state.take_linked(key, names)
+    chosen = str(
         st.segmented_control(
-            label, list(names), default=default, required=True, key=key, persist_state="session",
-            format_func=lambda code: names.get(code, code),
+            label, list(names), default=default if state.get(key) is None else None, required=True, key=key,
+            persist_state="session", format_func=lambda code: names.get(code, code),
         )
     )  # fmt: skip
+    if linked:
+        state.write_linked(key, chosen, default)
+    return chosen
 
 
 def link(page: str, label: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import wraps
 from typing import Any
@@ -178,6 +178,21 @@ def put(**changes: Any) -> None:
 def get(key: str, default: Any = None) -> Any:
     """A widget value that is not part of the scenario, such as a page's own switch."""
     return st.session_state.get(key, default)
+
+
+def take_linked(key: str, codes: Collection[str]) -> None:
+    """A page's own switch begins as the address says, if it says a code the page knows."""
+    linked = st.query_params.get(key)
+    if linked is not None and linked in codes and key not in st.session_state:
+        st.session_state[key] = linked
+
+
+def write_linked(key: str, code: str, usual: str) -> None:
+    """Keep the address in step with a page's own switch; the usual choice is not written."""
+    if code != usual:
+        st.query_params[key] = code
+    elif key in st.query_params:
+        del st.query_params[key]
 
 
 def canonical(asked: Asked) -> dict[str, Any]:
