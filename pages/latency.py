@@ -25,7 +25,7 @@ parts.answer(
 names = {
     "load": t("Load"),
     "path": t("Path"),
-    "requests": t("Requests"),
+    "requests": t("Requests apart"),
     "textbook": t("Textbook"),
     "strategies": t("Strategies"),
     "offload": t("Offload"),
@@ -42,7 +42,7 @@ views = {
     "claims": claims,
     "calibration": calibration,
 }
-view = parts.switch(t("View"), names, "latency_view", "load")
+view = parts.switch(t("View"), names, "latency_view", "load", linked=True)
 views[view].show(asked, latency)
 
 parts.notes([*asked.notes, *latency.notes])

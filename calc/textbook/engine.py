@@ -61,7 +61,7 @@ def whole_rows(
         ),
         TextbookResult(
             code="slots-mmc",
-            title=msg("Wait for a slot, M/M/c with {servers:count} slots", servers=servers),
+            title=msg("Wait for a slot at most, M/M/c with {servers:count} slots", servers=servers),
             value_s=mmc_wait_s(rate, stay_s, servers),
             utilisation_share=rate * stay_s / servers,
             formula="C(c, λ·E[S]) · E[S] / (c − λ·E[S])",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from calc.latency import LoadSweep
+from calc.units import MILLI
 from ui import format as show
 from ui.charts.frame import HEIGHT, LABEL_PIXELS, Tones, Upright, frame, level, upright
 from ui.charts.latency import axis_title, is_unstable
@@ -121,9 +122,8 @@ def _over_load(sweep: LoadSweep, lines: Sequence[_Line], y_title: str, tones: To
             hovertemplate="%{fullData.name}: %{customdata} @ %{x:,.3g}<extra></extra>",
         )
     end = max([*sweep.loads, sweep.operating_load]) * ROOM
-    several = len(lines) > 1
-    frame(sketch, height=SMALL_HEIGHT, x_title=axis_title(sweep), y_title=y_title, top=LABEL_PIXELS, legend=several)
-    sketch.update_layout(showlegend=several)
+    frame(sketch, height=SMALL_HEIGHT, x_title=axis_title(sweep), y_title=y_title, top=LABEL_PIXELS)
+    sketch.update_layout(showlegend=len(lines) > 1)  # its room stays, so that neighbours' axes are level
     sketch.update_axis("x", range=[0, end], showgrid=False)
     sketch.update_axis("y", rangemode="tozero")
     if sweep.axis == "rate" and sweep.max_rate_per_s < end:
@@ -137,8 +137,9 @@ def _over_load(sweep: LoadSweep, lines: Sequence[_Line], y_title: str, tones: To
     return sketch
 
 
-def parts_over_load(sweep: LoadSweep, tones: Tones) -> go.Figure:
-    """Mean E2E as queue + prefill + decode + network at each load that has a steady one."""
+def parts_over_load(sweep: LoadSweep, metric: str, tones: Tones) -> go.Figure:
+    """Mean TTFT or E2E as queue + prefill (+ decode) + network at each load that has a steady one."""
+    scale, shown = (MILLI, show.ms) if metric == "ttft" else (1.0, show.seconds)
     points = [
         (load, report)
         for load, report in zip(sweep.loads, sweep.reports, strict=True)
@@ -152,15 +153,22 @@ def parts_over_load(sweep: LoadSweep, tones: Tones) -> go.Figure:
     )
     sketch = Sketch()
     for name, colour, sizes in parts:
+        if metric == "ttft" and name == "T_decode":
+            continue
         sketch.add_bar(
             x=[show.decimal(load) for load, _ in points],
-            y=sizes,
+            y=[size / scale for size in sizes],
             name=name,
             marker={"color": colour, "line": {"width": 0}},
-            customdata=[show.seconds(size) for size in sizes],
+            customdata=[shown(size) for size in sizes],
             hovertemplate="%{fullData.name}: %{customdata} @ %{x}<extra></extra>",
         )
-    frame(sketch, height=HEIGHT, x_title=axis_title(sweep), y_title=t("Mean E2E (s)"))
+    frame(
+        sketch,
+        height=HEIGHT,
+        x_title=axis_title(sweep),
+        y_title=t("Mean TTFT (ms)") if metric == "ttft" else t("Mean E2E (s)"),
+    )
     sketch.update_layout(barmode="stack", bargap=0.3)
     sketch.update_axis("x", type="category")
     return sketch.figure()

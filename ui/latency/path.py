@@ -12,6 +12,8 @@ from ui.resources import Asked
 from ui.story import about_latency, about_latency_path, words
 from ui.text import t
 
+SPLIT = "latency_split"
+"""Key of the switch between TTFT and E2E; both charts follow it."""
 SOURCE = "Williams et al., Roofline, CACM 52(4), 2009; Sarathi-Serve, OSDI 2024 (chunked prefill)"
 
 
@@ -20,7 +22,7 @@ def show(asked: Asked, latency: LatencyReport) -> None:
     if words.unstable(latency):
         st.info(about_latency.sentence(latency, asked.scenario.slo))
     else:
-        _parts(asked)
+        _parts(asked, latency)
     _over_load(asked)
     _step(asked)
     if not words.unstable(latency):
@@ -29,9 +31,10 @@ def show(asked: Asked, latency: LatencyReport) -> None:
     parts.computed([*about_latency.formulas(asked.scenario, resources.memory(asked)), *lines], [SOURCE])
 
 
-def _parts(asked: Asked) -> None:
+def _parts(asked: Asked, latency: LatencyReport) -> None:
     parts.section(t("Where the time goes"))
-    metric = parts.switch(t("Latency of"), about_latency_path.metrics(), "latency_split", "e2e")
+    first = about_latency.tightest(latency, asked.scenario.slo) == "ttft"
+    metric = parts.switch(t("Latency"), about_latency_path.metrics(), SPLIT, "ttft" if first else "e2e")
     splits = getattr(found.apart(asked), metric)
     figure = latency_parts.splits([(about_latency_path.split_name(one), one) for one in splits], metric, parts.tones())
     parts.chart(figure, about_latency_path.splits_alt(splits, metric), "latency_parts")
@@ -42,8 +45,9 @@ def _over_load(asked: Asked) -> None:
     @state.fragment(run_every=refining.pause_s(asked))
     def parts_over_load() -> None:
         sweep = refining.curve(asked)
-        figure = latency_load.parts_over_load(sweep, parts.tones())
-        parts.chart(figure, about_latency_path.over_load_alt(sweep), "latency_parts_load")
+        metric = state.get(SPLIT, "e2e")
+        figure = latency_load.parts_over_load(sweep, metric, parts.tones())
+        parts.chart(figure, about_latency_path.over_load_alt(sweep, metric), "latency_parts_load")
 
     parts.section(t("Mean over load"))
     parts_over_load()
@@ -53,6 +57,7 @@ def _step(asked: Asked) -> None:
     view = resources.step(asked)
     parts.section(t("What the engine waits for"), about_latency_path.intensity(view))
     parts.prose(about_latency_path.step_rows(view))
+    st.caption(parts.escape(about_latency_path.worth(view)))
 
 
 def _tail(asked: Asked) -> None:
@@ -61,5 +66,5 @@ def _tail(asked: Asked) -> None:
     parts.prose(about_latency_path.tail_rows(tail))
     if st.toggle(t("Try other token budgets per step"), key="latency_budgets", persist_state="session"):
         trials = found.budgets(asked)
-        st.caption(parts.escape(about_latency_path.budget_sentence(trials, asked.scenario)))
+        st.caption(parts.escape(about_latency_path.budget_sentence(trials)))
         parts.table(about_latency_path.budget_rows(trials, asked.scenario.slo), key="latency_budget_rows")

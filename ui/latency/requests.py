@@ -53,13 +53,15 @@ def _hour(asked: Asked, latency: LatencyReport) -> None:
     hour = found.hour(asked, shape, int(seed or 1))
     slo = asked.scenario.slo
     good = hour.minutes_over == 0 if words.has_target(slo) else None
-    parts.answer(
-        about_latency_requests.hour_sentence(hour, slo), about_latency_requests.hour_figures(hour, slo), good=good
-    )
+    even = about_latency_requests.is_even(arrivals, shape)
+    sentence = about_latency_requests.hour_sentence(hour, slo, even=even)
+    parts.answer(sentence, about_latency_requests.hour_figures(hour, slo), good=good)
     if assumed := about_latency_requests.assumption(shape):
         st.caption(f":material/info: {parts.escape(assumed)}")
     _minutes(asked, latency, hour)
-    parts.table(about_latency_requests.hour_rows(hour), key="latency_hour_rows")
+    if hour.minutes_over:
+        st.caption(about_latency_requests.washed(hour))
+    parts.table(about_latency_requests.hour_rows(hour, even=even), key="latency_hour_rows")
     parts.notes(hour.notes)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from calc.anatomy.gaps import BudgetTrial, GapTail
 from calc.anatomy.splits import Split
 from calc.latency import LoadSweep
-from calc.scenario import Scenario
 from calc.step.view import StepView
 from calc.workload import Slo
 from ui import format as show
@@ -53,8 +52,8 @@ def splits_sentence(splits: Sequence[Split], metric: str) -> str:
         "network": t("the network"),
     }
     return t(
-        "What makes a slow {metric} slow is {part}: {more} of the {total} that lie between P50 and P95. "
-        "Bars are means of the requests around each percentile ({least:count} or more).",
+        "What makes a slow {metric} slow is {part}: {more} of the {total} between P50 and P95. "
+        "Each bar below the first is the mean of the requests around its percentile, {least:count} or more.",
         metric=TERMS[metric].label,
         part=words[most],
         more=latency_text(metric, grown[most]),
@@ -63,10 +62,11 @@ def splits_sentence(splits: Sequence[Split], metric: str) -> str:
     )
 
 
-def over_load_alt(sweep: LoadSweep) -> str:
+def over_load_alt(sweep: LoadSweep, metric: str) -> str:
     """The stacked bars in words."""
     return t(
-        "Mean E2E over load as stacked queue, prefill, decode and network, from {low:.3g} to {high:.3g}.",
+        "Mean {metric} over load in its stacked parts, from {low:.3g} to {high:.3g}.",
+        metric=TERMS[metric].label,
         low=sweep.loads[0],
         high=sweep.loads[-1],
     )
@@ -82,19 +82,29 @@ def step_rows(view: StepView) -> list[Mapping[str, str]]:
 
 def intensity(view: StepView) -> str:
     """Why: FLOP per byte against the GPU's balance."""
-    bound = (
-        t("below that memory bandwidth binds, and more FLOP/s would buy little")
-        if view.mixed_flop_per_byte < view.ridge_flop_per_byte
-        else t("above that compute binds, and more bandwidth would buy little")
+    decode = (
+        t("decode waits for memory bandwidth")
+        if view.decode_flop_per_byte < view.ridge_flop_per_byte
+        else t("even decode waits for compute")
     )
     return t(
         "The mean step runs {sequences:.3g} sequences. Decode alone computes {decode:.3g} FLOP per byte read, with its "
-        "share of prefill {mixed:.3g}; this GPU balances at {ridge:.3g}: {bound}.",
+        "share of prefill {mixed:.3g}; this GPU balances at {ridge:.3g}, so {bound}.",
         sequences=view.sequences,
         decode=view.decode_flop_per_byte,
         mixed=view.mixed_flop_per_byte,
         ridge=view.ridge_flop_per_byte,
-        bound=bound,
+        bound=decode,
+    )
+
+
+def worth(view: StepView) -> str:
+    """What a faster GPU could save at most: half of what waits for the part that is doubled."""
+    return t(
+        "Twice the FLOP/s would shorten the mean step by at most {compute:pct}, twice the memory bandwidth by at most "
+        "{memory:pct}.",
+        compute=view.shares.get("compute", 0.0) / 2,
+        memory=view.shares.get("memory_bandwidth", 0.0) / 2,
     )
 
 
@@ -165,23 +175,21 @@ def _verdict(trial: BudgetTrial, slo: Slo) -> str:
     return t("meets the SLO") if has_target(slo) else t("no target")
 
 
-def budget_sentence(trials: Sequence[BudgetTrial], scenario: Scenario) -> str:
+def budget_sentence(trials: Sequence[BudgetTrial]) -> str:
     """The trade in one sentence."""
     usable = [trial for trial in trials if trial.latency is not None and not trial.latency.saturated]
     if len(usable) < 2:  # noqa: PLR2004 - a trade needs two
         return t("At this load no other token budget gives a steady latency.")
     first, last = usable[0], usable[-1]
-    engine = scenario.deployment.engine.id
     return t(
         "From {small:count} to {large:count} tokens per step, ITL P99 goes from {itl_small} to {itl_large}, TTFT P95 "
-        "from {ttft_small} to {ttft_large}. In {engine} it is one setting.",
+        "from {ttft_small} to {ttft_large}: a smaller budget cuts prefill into shorter steps.",
         small=first.budget_tokens,
         large=last.budget_tokens,
         itl_small=_text(first, "itl", 0.99),
         itl_large=_text(last, "itl", 0.99),
         ttft_small=_text(first, "ttft", 0.95),
         ttft_large=_text(last, "ttft", 0.95),
-        engine=engine,
     )
 
 

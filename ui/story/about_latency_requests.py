@@ -31,7 +31,7 @@ def quarter_rows(quarters: Sequence[Quarter], slo: Slo) -> list[Mapping[str, str
     return [
         {
             t("Prompt"): name,
-            t("Requests"): show.count(quarter.requests),
+            t("Number"): show.count(quarter.requests),
             t("Of all prompt tokens"): show.percent(quarter.prompt_share),
             "TTFT P50": show.ms(quarter.ttft.p50_s),
             "TTFT P95": show.ms(quarter.ttft.p95_s) + _over(quarter.ttft.at(slo.percentile_share), slo.ttft_s),
@@ -97,7 +97,12 @@ def assumption(code: str) -> str:
     )
 
 
-def hour_sentence(hour: HourReport, slo: Slo) -> str:
+def is_even(arrivals: Arrivals, shape: str) -> bool:
+    """Whether the played arrivals are what the mean rate alone says: Poisson at one rate."""
+    return shape == AS_GIVEN and isinstance(arrivals, OpenLoop) and arrivals.kind == "poisson"
+
+
+def hour_sentence(hour: HourReport, slo: Slo, *, even: bool) -> str:
     """What the hour does, and what its mean rate would have promised."""
     minutes = len(hour.over)
     factor = hour.understated
@@ -106,6 +111,8 @@ def hour_sentence(hour: HourReport, slo: Slo) -> str:
         if has_target(slo)
         else t("{minutes} minutes played.", minutes=minutes)
     )
+    if even:
+        return met + " " + t("The rate stays the same: minutes differ by chance alone.")
     if factor is not None and factor >= NOTABLE:
         return met + " " + t("The mean rate alone would understate waiting {factor:.3g} times.", factor=factor)
     return met + " " + t("The mean rate tells the same: its changes hardly add to the waiting.")
@@ -142,15 +149,24 @@ def hour_figures(hour: HourReport, slo: Slo) -> list[Figure]:
     ]
 
 
-def hour_rows(hour: HourReport) -> list[Mapping[str, str]]:
+def washed(hour: HourReport) -> str:
+    """What the wash behind the curves means, and how few requests a minute has."""
+    return t(
+        "Washed minutes miss a target, whichever it is, at the SLO's percentile of their own requests, about "
+        "{number:count} each.",
+        number=hour.whole.requests / len(hour.over),
+    )
+
+
+def hour_rows(hour: HourReport, *, even: bool) -> list[Mapping[str, str]]:
     """The played time beside the same time at the mean rate."""
-    rows = ((t("as played"), hour.whole), (t("Poisson at the mean rate"), hour.even))
+    rows = [(t("as played"), hour.whole)] + ([] if even else [(t("Poisson at the mean rate"), hour.even)])
     return [{t("Arrivals"): name, **_played(played)} for name, played in rows]
 
 
 def _played(played: Played) -> Mapping[str, str]:
     return {
-        t("Requests"): show.count(played.requests),
+        t("Number"): show.count(played.requests),
         **{
             f"{TERMS[metric].label} {name}": latency_text(metric, getattr(getattr(played, metric), f"{name.lower()}_s"))
             for metric in METRICS

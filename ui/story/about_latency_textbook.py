@@ -9,6 +9,7 @@ from ui import format as show
 from ui.glossary import BOUNDS
 from ui.text import t
 
+PERCENT = 100
 CLOSE_SHARE = 0.1
 """A formula within this share of the simulation agrees with it."""
 
@@ -23,12 +24,12 @@ def sentence(report: QueueReport) -> str:
     worst = max(holding, key=lambda result: abs(result.off_share or 0.0))
     return t(
         "{close} of the {all} formulas that hold here lie within {share:pct} of the simulation; furthest off is "
-        "{title}, {off:+.0%}.",
+        "{title}, {off}.",
         close=sum(abs(result.off_share or 0.0) <= CLOSE_SHARE for result in holding),
         all=len(holding),
         share=CLOSE_SHARE,
         title=t(worst.title),
-        off=worst.off_share,
+        off=_signed(worst.off_share or 0.0),
     )
 
 
@@ -86,10 +87,14 @@ def rows(report: QueueReport) -> list[Mapping[str, str]]:
             t("Formula"): t(result.title),
             t("Evidence"): _beside(result),
             t("Provenance"): " ".join(t(condition) for condition in result.conditions),
-            t("As written"): result.formula,
+            t("Conditions and formula"): result.formula,
         }
         for result in report.results
     ]
+
+
+def _signed(share: float) -> str:
+    return ("+" if share >= 0 else "−") + f"{abs(share) * PERCENT:.0f} %"
 
 
 def _beside(result: TextbookResult) -> str:
@@ -99,7 +104,7 @@ def _beside(result: TextbookResult) -> str:
     said = t("Textbook {textbook}, simulated {simulated} ({what}", textbook=textbook, simulated=simulated, what=what)
     off = result.off_share
     if off is not None and result.holds:
-        said += t(", textbook {off:+.0%}", off=off)
+        said += t(", textbook {off}", off=_signed(off))
     busy = "" if result.utilisation_share is None else " " + t("Busy {share:pct}.", share=result.utilisation_share)
     return said + ")." + busy
 
