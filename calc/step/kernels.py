@@ -7,6 +7,7 @@ One GPU's share each, all layers together. Peaks come from the GPU, the shares o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import lgamma
 from typing import TypedDict
 
 import numpy as np
@@ -105,15 +106,16 @@ def touched_share(taken_share: float, evenness: float, tokens: FloatArray) -> Fl
         return np.ones(tokens.shape)
     both = evenness / taken_share
     beta = both - evenness
-    missed = log_gamma(beta + tokens) - log_gamma(both + tokens) + log_gamma(both) - log_gamma(beta)
+    missed = log_gamma(beta + tokens) - log_gamma(both + tokens) + (lgamma(both) - lgamma(beta))
     touched: FloatArray = 1 - np.exp(missed)
     return touched
 
 
-def log_gamma(values: FloatArray | float) -> FloatArray:
-    """ln Γ by Stirling's series to 1/x³: better than 1e-4 from 1 on."""
-    x = np.asarray(values, dtype=np.float64)
-    total: FloatArray = (x - 0.5) * np.log(x) - x + HALF_LOG_TAU + 1 / (12 * x) - 1 / (360 * x**3)
+def log_gamma(values: FloatArray) -> FloatArray:
+    """ln Γ by Stirling's series to 1/x³: better than 1e-3 from 1 on, 1e-5 from 2."""
+    inverse = 1 / values
+    tail = HALF_LOG_TAU + inverse * (1 / 12 - inverse * inverse / 360)
+    total: FloatArray = (values - 0.5) * np.log(values) - values + tail
     return total
 
 
