@@ -19,8 +19,7 @@ from ui.resources import Asked
 from ui.story import about_calibration
 from ui.text import t
 
-POINTS, PROBED, REMOVED = "calibration_points", "calibration_probed", "calibration_removed"
-SOURCE = "Kernel tables and measured setups behind the widths: docs/accuracy.md"
+POINTS, REMOVED = "calibration_points", "calibration_removed"
 
 
 def show(asked: Asked, latency: LatencyReport) -> None:
@@ -33,11 +32,13 @@ def show(asked: Asked, latency: LatencyReport) -> None:
         _probe(asked)
     else:
         chosen = points.from_runs(asked) if source == "runs" else points.typed(asked)
-        st.button(
-            t("Fit {number:count} points", number=len(chosen)), key="calibration_fit", type="primary",
-            icon=":material/tune:", disabled=not chosen, on_click=_take, args=(json.dumps(chosen),),
-        )  # fmt: skip
-        if kept := state.get(POINTS):
+        if chosen:
+            st.button(
+                t("Fit {number:count} points", number=len(chosen)), key="calibration_fit", type="primary",
+                icon=":material/tune:", on_click=_take, args=(source, json.dumps(chosen)),
+            )  # fmt: skip
+        taken_from, kept = state.get(POINTS) or ("", "")
+        if taken_from == source:
             _fitted(asked, json.loads(kept))
     _stored(asked)
 
@@ -51,8 +52,8 @@ def _in_force(asked: Asked, latency: LatencyReport) -> None:
 
 
 @state.callback
-def _take(chosen: str) -> None:
-    state.put(**{POINTS: chosen})
+def _take(source: str, chosen: str) -> None:
+    state.put(**{POINTS: (source, chosen)})
 
 
 @state.callback
@@ -104,9 +105,9 @@ def _told(asked: Asked, found: Fit | Message, chosen: points.Points) -> None:
             measured_predicted(found.residuals, parts.tones()), about_calibration.alt(found), "calibration_chart"
         )
         parts.table(about_calibration.residual_rows(found, points.names(chosen)), key="calibration_residuals")
-    with st.expander(t("Every constant"), icon=":material/list:"):
+    with st.expander(t("Every constant, and how it is fitted"), icon=":material/list:"):
         parts.table(about_calibration.constant_rows(constants), key="calibration_constants")
-    parts.computed(about_calibration.formulas(), [SOURCE])
+        parts.bullets(about_calibration.formulas())
 
 
 @state.callback

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from calc.latency import load_of
+from calc.startup.match import short_name
 from calc.units import KILO
 from calc.workload import Closed
 from data.case_calibration import KEY
@@ -50,11 +51,12 @@ def from_runs(asked: Asked) -> Points:
 
 def matching(asked: Asked) -> Sequence[StoredRun]:
     """Stored runs of the scenario's model that state load, lengths and a latency."""
-    model = asked.scenario.deployment.model.name.split("/")[-1].lower()
+    model = short_name(asked.scenario.deployment.model.name)
     return [
         one
         for one in resources.store().runs()
-        if (one.run.model or "").rstrip("/").split("/")[-1].lower() == model
+        if one.run.model
+        and short_name(one.run.model.rstrip("/")) == model
         and any(getattr(one.run, latency) for latency in LATENCIES)
         and bench_view.like(asked, one.run) is not None
     ]
