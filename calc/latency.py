@@ -12,6 +12,7 @@ from calc.memory import MemoryReport
 from calc.scenario import Scenario
 from calc.simulator.replica import Replica, prepare, run_replica
 from calc.step.efficiency import Efficiency
+from calc.step.ingress import front_notes
 from calc.workload import (
     MAX_CONCURRENCY,
     MAX_RATE_PER_S,
@@ -153,7 +154,12 @@ def _loads(replica: Replica, workload: Workload, points: int) -> tuple[float, ..
 def _predict(
     slo: Slo, replica: Replica, workload: Workload, requests: int, seed: int, calibration: str
 ) -> LatencyReport:
-    return build_report(slo, replica, workload, run_replica(replica, workload, requests, seed), calibration)
+    report = build_report(slo, replica, workload, run_replica(replica, workload, requests, seed), calibration)
+    if not workload.http:
+        return report
+    servers = replica.split
+    front = front_notes(report.request_rate_per_s / servers, report.output_tokens_per_s / servers)
+    return replace(report, notes=report.notes + front)
 
 
 def _knee(

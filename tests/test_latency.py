@@ -14,6 +14,7 @@ from latency_accuracy import Outcome, as_run, outcomes, recipe_of
 from calc.errors import ImpossibleDeployment
 from calc.latency import headroom_per_s, load_of, predict, sweep, with_load
 from calc.scenario import Scenario
+from calc.step.ingress import front_share
 from data.case import read_case
 
 CHAT: dict[str, Any] = {
@@ -360,3 +361,24 @@ def test_a_setting_that_holds_arrivals_back_delays_the_first_token_by_its_steps(
     waited_s = (held.ttft.mean_s or 0) - (plain.ttft.mean_s or 0)
     assert waited_s == pytest.approx(15 * (plain.itl.mean_s or 0), rel=0.02)
     assert any("15 steps" in str(note) for note in held.notes)
+
+
+def test_long_prompts_take_longer_on_their_way_in() -> None:
+    """8,000 tokens more at a million a second: 8 ms."""
+    short, long = (
+        predict(scenario(load={"prompt_tokens": {"distribution": "fixed", "value": tokens}})) for tokens in (100, 8100)
+    )
+    assert long.network_s - short.network_s == pytest.approx(8e-3, rel=1e-3)
+
+
+def test_a_front_end_that_cannot_keep_up_is_said() -> None:
+    """1,000 prompts at once, one process: measured first tokens after 9.5 s, of which the GPU needs 2."""
+    assert front_share(1000, 0) == pytest.approx(9.5)
+    tiny = {
+        "prompt_tokens": {"distribution": "fixed", "value": 20},
+        "output_tokens": {"distribution": "fixed", "value": 10},
+        "arrivals": {"kind": "poisson", "rate_per_s": 100},
+    }
+    assert any("API server" in str(note) for note in predict(scenario(load=tiny)).notes)
+    assert not any("API server" in str(note) for note in predict(scenario(load=tiny, http=False)).notes)
+    assert not any("API server" in str(note) for note in predict(scenario()).notes)

@@ -69,6 +69,8 @@ class Efficiency:
     """Of one direction of PCIe; depends on switches and sockets (.04–.33 measured at 8 ranks)."""
     http_s: float = 6.5e-3
     """Client, HTTP, tokeniser, first chunk back (warm TTFT = 5.5 ms + steps; vLLM 0.15.1, n = 50)."""
+    http_token_s: float = 1e-6
+    """More per prompt token: a tokeniser does about a million tokens a second on one core."""
 
 
 FAMILIES: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]] = {

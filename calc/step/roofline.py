@@ -11,7 +11,7 @@ of the tokens, and a token passes all layers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,6 +62,8 @@ class StepModel:
     window_pair_s: float
     prefill_s: float
     http_s: float
+    http_token_s: float
+    """More outside the engine for each prompt token."""
     queued_step: bool
     """Asynchronous scheduling: an arrival waits one step more."""
     prefill_alone: bool = False
@@ -94,6 +96,10 @@ class StepModel:
         for collective in self.collectives:
             total = total + collective.seconds(tokens)
         return total
+
+    def with_prompts(self, mean_tokens: float) -> StepModel:
+        """The same with what prompts of this mean length take on their way in."""
+        return replace(self, http_s=self.http_s + mean_tokens * self.http_token_s)
 
     def decode_s(self, sequences: float, context_tokens: float) -> float:
         """One pure decode step: ``sequences`` running, ``context_tokens`` in all of them together."""
@@ -181,6 +187,7 @@ def step_model(deployment: Deployment, *, efficiency: Efficiency | None = None, 
         sequence_s=state_s + shares.sequence_s + shares.layer_sequence_s * model.layers / deployment.pp,
         prefill_s=shares.prefill_s,
         http_s=shares.http_s if http else 0.0,
+        http_token_s=shares.http_token_s if http else 0.0,
         queued_step=settings.async_scheduling,
         prefill_alone=deployment.engine.prefill_alone,
         max_tokens=settings.max_num_batched_tokens,
