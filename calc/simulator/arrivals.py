@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 from calc.simulator.simulate import RequestPlan
 from calc.units import SECONDS_PER_MINUTE
-from calc.workload import Closed, FloatArray, IntArray, Mmpp, OpenLoop, PerMinute, Recorded, Workload, sample_tokens
+from calc.workload import (
+    Closed,
+    FloatArray,
+    IntArray,
+    LengthDistribution,
+    Mmpp,
+    OpenLoop,
+    PerMinute,
+    Recorded,
+    Workload,
+    sample_tokens,
+)
 
 STATES_AT_ONCE = 64
 """Stays drawn at a time."""
+KEPT_LENGTHS, KEPT_STREAMS = 16_384, 64
+"""Lengths drawn at once, and how many such draws are kept: 8 MB at most."""
 
 
 def open_arrivals(
@@ -82,13 +96,27 @@ def lengths(
     workload: Workload, count: int, longest_tokens: int, seed: int, *, reuse: bool = True
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Prompt, output and cached prompt tokens of ``count`` requests; no prompt + output exceeds ``longest_tokens``."""
-    rng = np.random.default_rng((seed, 1))
-    output = sample_tokens(workload.output_tokens, count, rng, max(1, longest_tokens - 1))
-    prompt = sample_tokens(workload.prompt_tokens, count, rng, longest_tokens)
+    output = _drawn(workload.output_tokens, count, max(1, longest_tokens - 1), (seed, 1))
+    prompt = _drawn(workload.prompt_tokens, count, longest_tokens, (seed, 2))
     prompt = np.maximum(1, np.minimum(prompt, longest_tokens - output))
     share = workload.prefix_hit_share if reuse else 0.0
     cached = np.minimum(np.floor(share * prompt).astype(np.int64), prompt - 1)
     return prompt, output, cached
+
+
+def _drawn(distribution: LengthDistribution, count: int, longest_tokens: int, stream: tuple[int, int]) -> IntArray:
+    """The first ``count`` lengths of a stream: the same ones whatever the count."""
+    if count > KEPT_LENGTHS:
+        return sample_tokens(distribution, count, np.random.default_rng(stream), longest_tokens)
+    return _kept(distribution, longest_tokens, stream)[:count]
+
+
+@lru_cache(KEPT_STREAMS)
+def _kept(distribution: LengthDistribution, longest_tokens: int, stream: tuple[int, int]) -> IntArray:
+    """Kept: a sweep, a decision or a search draws the same lengths for every load and deployment."""
+    tokens = sample_tokens(distribution, KEPT_LENGTHS, np.random.default_rng(stream), longest_tokens)
+    tokens.flags.writeable = False
+    return tokens
 
 
 def plan_requests(

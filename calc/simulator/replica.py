@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from calc.messages import Message, msg
 from calc.scenario import Scenario
 from calc.simulator.arrivals import lengths, plan_requests
 from calc.simulator.simulate import SchedulerRules, SimulationResult, StepCosts, simulate
-from calc.simulator.stability import Demand, Limits, service_s, stability_limits, steady_batch
+from calc.simulator.stability import Balance, Demand, Limits, balance_of, stability_limits
 from calc.step.efficiency import Efficiency
 from calc.step.holds import hold_steps
 from calc.step.roofline import StepModel, step_model
@@ -53,6 +54,11 @@ class Replica:
     first_token_steps: float = 0.0
     """Mean steps by which the first token comes later than simulated."""
 
+    @cached_property
+    def balance(self) -> Balance:
+        """How its steps and its rate grow with the requests that run."""
+        return balance_of(self.model, self.demand, self.limits)
+
     @property
     def pool_tokens(self) -> int:
         """KV pool of one scheduler in tokens, when its requests are as long as this load's."""
@@ -71,6 +77,7 @@ def prepare(
     longest = settings.max_model_len_tokens
     drawn = lengths(workload, DEMAND_SAMPLE, longest, seed, reuse=settings.prefix_caching)
     demand = Demand.of(*drawn)
+    model = model.with_prompts(demand.prompt)
     held_steps, hold_notes = hold_steps(deployment)
     rules = _rules(deployment, settings, report, demand.held, int(drawn[0].max()))
     return Replica(
@@ -176,7 +183,7 @@ def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) 
     wanted = math.ceil((workload.num_requests or requests) / (replica.split if finite else 1))
     measured = max(1, min(wanted, MAX_SIMULATED))
     batch = _batch(replica, workload)
-    spent_s = service_s(replica.model, replica.demand, batch)
+    spent_s = replica.balance.service_s(batch)
     lead, tail = (0, 0) if finite else _ramp(replica, workload, spent_s)
     plan = plan_requests(
         workload,
@@ -212,7 +219,7 @@ def _batch(replica: Replica, workload: Workload) -> float:
     if isinstance(workload.arrivals, Closed):
         return min(max(1.0, workload.arrivals.concurrency / replica.split), replica.limits.max_batch)
     rate = workload.arrivals.rate_per_s / replica.split
-    return steady_batch(replica.model, replica.demand, replica.limits, rate)
+    return replica.balance.batch_at(rate)
 
 
 def _ramp(replica: Replica, workload: Workload, spent_s: float) -> tuple[int, int]:

@@ -109,11 +109,44 @@ def stability_limits(model: StepModel, demand: Demand, pool_tokens: float) -> Li
     )
 
 
-def steady_batch(model: StepModel, demand: Demand, limits: Limits, rate_per_s: float) -> float:
-    """Running requests at which the replica completes ``rate_per_s`` (Little's law); the limit's when it cannot."""
+@dataclass(frozen=True, kw_only=True)
+class Balance:
+    """A replica in balance over its number of running requests, up to what runs at its limit."""
+
+    batches: FloatArray
+    steps_s: FloatArray
+    """Mean seconds of a step."""
+    rates_per_s: FloatArray
+    """Requests completed, never falling."""
+    prefill_s: float
+    """Seconds of a request's prefill step by itself."""
+    output: float
+    """Steps of a request."""
+
+    def batch_at(self, rate_per_s: float) -> float:
+        """Running requests at which ``rate_per_s`` is completed (Little's law); the limit's when it cannot be."""
+        return float(np.interp(rate_per_s, self.rates_per_s, self.batches))
+
+    def service_s(self, batch: float) -> float:
+        """Seconds a request spends running beside ``batch`` others: prefill step, then output − 1 steps."""
+        step_s = float(np.interp(max(batch, 1.0), self.batches, self.steps_s))
+        return self.prefill_s + (self.output - 1) * step_s
+
+
+def balance_of(model: StepModel, demand: Demand, limits: Limits) -> Balance:
+    """Worked out once for a replica; loads are then looked up in it."""
     batches = np.linspace(0.0, limits.max_batch, STEADY_GRID)
-    rates = np.maximum.accumulate(rate_at(model, demand, batches))
-    return float(np.interp(rate_per_s, rates, batches))
+    steps = mean_step_s(model, demand, batches)
+    rates: FloatArray = np.maximum.accumulate(batches / demand.output / steps)
+    prefill_s = model.prefill_only_s(np.array([demand.prompt]), np.array([demand.prompt - demand.fresh]))
+    return Balance(
+        batches=batches, steps_s=steps, rates_per_s=rates, prefill_s=float(prefill_s[0]), output=demand.output
+    )
+
+
+def steady_batch(model: StepModel, demand: Demand, limits: Limits, rate_per_s: float) -> float:
+    """Running requests at which the replica completes ``rate_per_s``."""
+    return balance_of(model, demand, limits).batch_at(rate_per_s)
 
 
 def service_s(model: StepModel, demand: Demand, batch: float) -> float:
