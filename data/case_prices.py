@@ -95,7 +95,12 @@ def _write_line(line: CostLine) -> dict[str, Any]:
 
 def further_text(prices: Mapping[str, Any]) -> str:
     """What is paid beside GPUs as one line of JSON, as a link carries it; empty where nothing is stated."""
-    written = write_further(read_further(Fields(prices, "prices")))
+    return further_json(read_further(Fields(prices, "prices")))
+
+
+def further_json(further: CostLines) -> str:
+    """The same of what was read already."""
+    written = write_further(further)
     return json.dumps(written, sort_keys=True, ensure_ascii=False) if written else ""
 
 

@@ -19,7 +19,7 @@ def search_answer(result: SearchResult, notes: tuple[Message, ...], most_rows: i
     """One line: rows in order, with the case that ``predict`` answers with the same figures."""
     return {
         "deployments": [_row(place, row) for place, row in enumerate(result.rows[:most_rows], 1)],
-        "feasible": len(result.rows),
+        "feasible": result.feasible,
         "combinations": result.combinations,
         "simulated": result.simulated,
         "ruled_out": [

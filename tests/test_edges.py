@@ -117,6 +117,7 @@ def test_a_hostile_link_opens_the_page_and_says_what_it_did_not_use(
 
 def import_file(app: AppTest, content: bytes) -> AppTest:
     open_page(app, "alternatives")
+    app.segmented_control(key="alternatives_view").set_value("saved").run()
     app.file_uploader(key="scenario_file").upload("scenario.json", content).run()
     return app.button(key="scenario_import").click().run()
 
@@ -204,6 +205,7 @@ def test_any_name_of_an_own_model_is_only_a_name(app: AppTest, name: str) -> Non
         assert_clean(open_page(app, page))
         assert errors(app) == [error for error in errors(app) if error.startswith("**")]
     open_page(app, "alternatives")
+    app.segmented_control(key="alternatives_view").set_value("saved").run()
     app.button(key="scenario_save").click().run()
     app.button(key="scenario_load").click().run()
     assert_clean(app)
@@ -254,6 +256,7 @@ def test_a_store_that_cannot_be_opened_is_one_sentence(monkeypatch: pytest.Monke
 
 def test_a_store_that_fails_while_saving_is_one_sentence(app: AppTest) -> None:
     open_page(app, "alternatives")
+    app.segmented_control(key="alternatives_view").set_value("saved").run()
     resources.store().close()
     app.button(key="scenario_save").click().run()
     assert_clean(app)

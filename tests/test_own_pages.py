@@ -157,6 +157,7 @@ def test_a_case_with_a_gpu_of_another_machine_is_opened_whole(app: AppTest) -> N
     prices = {"gpu_hour": 1.5, "currency": "EUR", "source": "their quote", "checked_on": "2026-05-06", "region": "eu"}
     for _ in range(2):
         app.switch_page("../pages/alternatives.py").run()
+        app.segmented_control(key="alternatives_view").set_value("saved").run()
         content = json.dumps(example_case() | {"gpu": gpu, "prices": prices}).encode()
         app.file_uploader(key="scenario_file").upload("scenario.json", content).run()
         app.button(key="scenario_import").click().run()
@@ -180,6 +181,7 @@ def test_a_name_in_a_foreign_case_loses_what_cannot_be_seen(app: AppTest) -> Non
     }
     for _ in range(2):
         app.switch_page("../pages/alternatives.py").run()
+        app.segmented_control(key="alternatives_view").set_value("saved").run()
         content = json.dumps(example_case() | {"gpu": gpu}).encode()
         app.file_uploader(key="scenario_file").upload("scenario.json", content).run()
         app.button(key="scenario_import").click().run()
@@ -309,9 +311,11 @@ def test_figures_typed_at_the_side_are_a_beginning_too(app: AppTest) -> None:
 
 def test_costs_in_two_currencies_are_said_to_be_not_comparable(app: AppTest) -> None:
     app.switch_page("../pages/alternatives.py").run()
+    app.segmented_control(key="alternatives_view").set_value("saved").run()
     app.button(key="scenario_save").click().run()
     add_price(app, "h100-sxm", 2.0, price_currency="EUR")
     app.switch_page("../pages/alternatives.py").run()
+    app.segmented_control(key="alternatives_view").set_value("compare").run()
     saved = resources.store().scenarios()[0].scenario_id
     app.session_state["alternative"] = f"saved:{saved}"
     assert "not comparable" in said(clean(app.run()))

@@ -71,7 +71,7 @@ CHANGES: dict[str, Callable[[AppTest], object]] = {
     "workload": lambda app: app.number_input(key="rate").set_value(1.0).run(),
     "memory": lambda app: app.selectbox(key="kv_dtype").set_value("fp8").run(),
     "latency": lambda app: app.number_input(key="rate").set_value(1.0).run(),
-    "alternatives": lambda app: app.selectbox(key="alternative").set_value("lever:fp8-kv").run(),
+    "alternatives": lambda app: app.number_input(key="rate").set_value(1.0).run(),
     "decision": lambda app: app.number_input(key="rate").set_value(0.2).run(),
     "review_sheet": lambda app: app.number_input(key="rate").set_value(0.2).run(),
     "live_engine": lambda app: app.text_area(key="engine_text").set_value(METRICS_TEXT).run(),
@@ -154,6 +154,7 @@ def test_a_link_opens_its_scenario_and_is_kept_in_step(tmp_path: Path, monkeypat
 
 def test_a_scenario_is_saved_versioned_and_loaded_back(app: AppTest) -> None:
     open_page(app, "alternatives")
+    app.segmented_control(key="alternatives_view").set_value("saved").run()
     app.button(key="scenario_save").click().run()
     app.number_input(key="rate").set_value(1.25).run()
     app.button(key="scenario_save").click().run()

@@ -56,6 +56,7 @@ def test_a_way_used_makes_it_fit(app: AppTest, page: str) -> None:
 def test_alternatives_offers_the_ways_and_the_shelf_where_nothing_fits(app: AppTest) -> None:
     open_page(app, "alternatives")
     assert way_buttons(app)
+    app.segmented_control(key="alternatives_view").set_value("saved").run()
     assert app.button(key="scenario_save")
     assert not [box for box in app.selectbox if box.key == "alternative"]
 

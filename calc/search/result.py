@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -105,6 +105,8 @@ class SearchResult:
     """Looked at."""
     simulated: int
     """Deployments simulated, replica counts told apart."""
+    feasible: int
+    """Rows there were; a result that is kept may hold the first of them only."""
     notes: tuple[Message, ...] = ()
 
     @property
@@ -119,6 +121,13 @@ class SearchResult:
         currency = next((row.cost.currency for row in self.rows if row.cost is not None), None)
         same = [one for one in priced if one.cost is not None and one.cost.currency == currency]
         return front(same, lambda one: one.cost.total_per_hour if one.cost else math.inf, lambda one: one.tail_s)
+
+
+def shortened(result: SearchResult, rows: int, points: int) -> SearchResult:
+    """The first rows, and both fronts with as many further points: what a page shows and a session can hold."""
+    fronts = {id(one.latency): one for one in (*result.fast_front, *result.cheap_front)}
+    others = [one for one in result.points if id(one.latency) not in fronts][: max(0, points - len(fronts))]
+    return replace(result, rows=result.rows[:rows], points=(*fronts.values(), *others))
 
 
 def _negative(value: float | None) -> float | None:

@@ -90,6 +90,7 @@ def search(
         ruled_out=_counts([*out, *_missed(climbs)]),
         combinations=len(chosen),
         simulated=bench.simulated,
+        feasible=len(rows),
         notes=_notes(scenario, space, rows),
     )
 

@@ -5,6 +5,7 @@ from ui.charts.latency import decomposition, load_curve, roofline
 from ui.charts.memory import hull, room_curve, waste_bars
 from ui.charts.offload import fetch_curve
 from ui.charts.runs import compare_runs, measured_over_model
+from ui.charts.search import cheap_front, fast_front
 from ui.charts.workload import length_curve
 
 __all__ = [
@@ -12,8 +13,10 @@ __all__ = [
     "CONFIG",
     "HEIGHT",
     "Tones",
+    "cheap_front",
     "compare_runs",
     "decomposition",
+    "fast_front",
     "fetch_curve",
     "hull",
     "length_curve",
