@@ -51,7 +51,7 @@ PCIE4, PCIE5, C2C, NVME, RDMA, TCP, NIC400 = "pcie4", "pcie5", "c2c", "nvme", "r
 LINKS = (
     Link(
         code=PCIE4,
-        name=msg("CPU memory, PCIe Gen4 x16"),
+        name=msg("CPU memory (PCIe Gen4 x16)"),
         tier="cpu",
         bytes_per_s=32 * GB * PCIE_SHARE,
         per_gpu=True,
@@ -60,7 +60,7 @@ LINKS = (
     ),
     Link(
         code=PCIE5,
-        name=msg("CPU memory, PCIe Gen5 x16"),
+        name=msg("CPU memory (PCIe Gen5 x16)"),
         tier="cpu",
         bytes_per_s=64 * GB * PCIE_SHARE,
         per_gpu=True,
@@ -69,7 +69,7 @@ LINKS = (
     ),
     Link(
         code=C2C,
-        name=msg("CPU memory, NVLink-C2C"),
+        name=msg("CPU memory (NVLink-C2C)"),
         tier="cpu",
         bytes_per_s=450 * GB,
         per_gpu=True,
@@ -87,7 +87,7 @@ LINKS = (
     ),
     Link(
         code=NIC400,
-        name=msg("remote store, 400 Gbit/s RDMA"),
+        name=msg("remote store (400 Gbit/s RDMA)"),
         tier="remote",
         bytes_per_s=42 * GB,
         per_gpu=False,
@@ -96,7 +96,7 @@ LINKS = (
     ),
     Link(
         code=RDMA,
-        name=msg("remote store, RDMA through the cache server"),
+        name=msg("remote store (RDMA, cache server)"),
         tier="remote",
         bytes_per_s=6.4 * GB,
         per_gpu=False,
@@ -105,7 +105,7 @@ LINKS = (
     ),
     Link(
         code=TCP,
-        name=msg("remote store, TCP"),
+        name=msg("remote store (TCP)"),
         tier="remote",
         bytes_per_s=3.2 * GB,
         per_gpu=False,
