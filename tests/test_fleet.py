@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from test_simulate import scenarios
 
 from calc.simulator import layout as at
-from calc.simulator.simulate import RequestPlan, SchedulerRules, StepCosts, _tables, simulate
-from calc.simulator.steps import run
+from calc.simulator.simulate import RequestPlan, SchedulerRules, StepCosts, kernel_for, simulate, tables_of
 
 
 @settings(max_examples=150, deadline=None)
@@ -21,7 +20,8 @@ def test_a_run_cut_into_pieces_is_the_whole_run(
     """Also where each open arrival is put in only when its time has come."""
     plan, rules, costs = scenario
     whole = simulate(plan, rules, costs)
-    n, x, r, t, q = _tables(plan, rules, costs, 10**6)
+    n, x, r, t, q = tables_of(plan, rules, costs, 10**6)
+    run = kernel_for(plan, rules)
     until, known = 0.0, 0 if not plan.closed else plan.start_s.size
     n[at.USERS] = known
     while n[at.MEASURED] < plan.prompt_tokens.size:

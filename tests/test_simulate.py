@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -10,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stepped import Stepped
 
-from calc.simulator.simulate import RequestPlan, SchedulerRules, SimulationResult, StepCosts, simulate
+from calc.simulator.simulate import (
+    ClassRule,
+    FetchTier,
+    RequestPlan,
+    SchedulerRules,
+    SimulationResult,
+    StepCosts,
+    simulate,
+)
 
 HISTOGRAM_STEP = 1 / 256
 """Widest bin of the gap histogram, relative."""
@@ -22,8 +32,11 @@ def lengths(low: int, high: int, count: int) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(low, high), min_size=count, max_size=count)
 
 
+Scenario: TypeAlias = tuple[RequestPlan, SchedulerRules, StepCosts]
+
+
 @st.composite
-def scenarios(draw: st.DrawFn) -> tuple[RequestPlan, SchedulerRules, StepCosts]:
+def scenarios(draw: st.DrawFn) -> Scenario:
     """Small and crowded: few blocks, small budgets, windows, open and closed loops."""
     count = draw(st.integers(1, 24))
     prompt = np.array(draw(lengths(1, 40, count)))
@@ -35,6 +48,7 @@ def scenarios(draw: st.DrawFn) -> tuple[RequestPlan, SchedulerRules, StepCosts]:
     users = draw(st.integers(1, count)) if closed else count
     gaps = np.array(draw(lengths(0, 60, users))) * NEVER_A_TIE * draw(st.sampled_from([0.02, 0.3, 2.0]))
     caching = draw(st.booleans())
+    fixed = draw(st.sampled_from([0, 0, 3]))
     plan = RequestPlan(
         prompt_tokens=prompt,
         output_tokens=output,
@@ -46,8 +60,9 @@ def scenarios(draw: st.DrawFn) -> tuple[RequestPlan, SchedulerRules, StepCosts]:
     rules = SchedulerRules(
         max_tokens=draw(st.integers(2, 60)),
         max_seqs=draw(st.integers(1, 12)),
-        total_blocks=needed + draw(st.integers(0, 3 * needed)),
+        total_blocks=needed + fixed + draw(st.integers(0, 3 * needed)),
         block_tokens=block,
+        fixed_blocks=fixed,
         watermark_blocks=draw(st.integers(0, 2)),
         chunked=draw(st.booleans()),
         prefix_caching=caching,
@@ -55,10 +70,15 @@ def scenarios(draw: st.DrawFn) -> tuple[RequestPlan, SchedulerRules, StepCosts]:
         prefill_alone=draw(st.booleans()),
         reserves_output=draw(st.booleans()),
     )
-    tabulated = draw(st.sampled_from([3, 100]))
+    return plan, rules, draw(costs())
+
+
+@st.composite
+def costs(draw: st.DrawFn) -> StepCosts:
+    """Of all kinds, with a short and a long table."""
     window = draw(st.sampled_from([0, 0, 12]))
-    costs = StepCosts(
-        tokens_s=0.05 + 0.011 * np.arange(tabulated),
+    return StepCosts(
+        tokens_s=0.05 + 0.011 * np.arange(draw(st.sampled_from([3, 100]))),
         token_beyond_s=0.011,
         sequence_s=0.003,
         prefill_s=0.007,
@@ -68,19 +88,75 @@ def scenarios(draw: st.DrawFn) -> tuple[RequestPlan, SchedulerRules, StepCosts]:
         window_pair_s=0.00017 if window else 0.0,
         window_tokens=window,
     )
-    return plan, rules, costs
 
 
-@settings(max_examples=200, deadline=None)
-@given(scenarios())
-def test_leaping_gives_the_times_of_stepping(scenario: tuple[RequestPlan, SchedulerRules, StepCosts]) -> None:
+@st.composite
+def rich_scenarios(draw: st.DrawFn) -> Scenario:
+    """Any mixture of classes, clients, tiers, swapping, speculation and static batches on top."""
+    plan, rules, steps = draw(scenarios())
+    for feature in (classes, clients, tiers, swapping, speculation, static):
+        if draw(st.booleans()):
+            plan, rules = feature(draw, plan, rules)
+    return plan, rules, steps
+
+
+def classes(draw: st.DrawFn, plan: RequestPlan, rules: SchedulerRules) -> tuple[RequestPlan, SchedulerRules]:
+    quotas = draw(st.lists(st.sampled_from([None, 1, 2, 5]), min_size=1, max_size=4))
+    found = tuple(ClassRule(priority=draw(st.integers(-1, 1)), max_running=quota) for quota in quotas)
+    index = np.array(draw(lengths(0, len(found) - 1, plan.prompt_tokens.size)))
+    return replace(plan, class_index=index), replace(rules, classes=found)
+
+
+def clients(draw: st.DrawFn, plan: RequestPlan, rules: SchedulerRules) -> tuple[RequestPlan, SchedulerRules]:
+    patience = draw(st.sampled_from([0.05, 0.4, 1.7, 6.0, 40.0])) * NEVER_A_TIE * 1.01
+    retry_after = draw(st.sampled_from([0.0, 0.3, 2.9])) * NEVER_A_TIE * 0.97
+    return replace(
+        plan, patience_s=patience, retries=draw(st.sampled_from([0, 1, 3])), retry_after_s=retry_after
+    ), rules
+
+
+def tiers(draw: st.DrawFn, plan: RequestPlan, rules: SchedulerRules) -> tuple[RequestPlan, SchedulerRules]:
+    found = tuple(
+        FetchTier(
+            token_s=draw(st.sampled_from([0.0009, 0.011, 0.13])) * NEVER_A_TIE,
+            latency_s=draw(st.sampled_from([0.0, 0.023, 0.7])) * NEVER_A_TIE * 1.03,
+            concurrency=draw(st.integers(1, 3)),
+        )
+        for _ in range(draw(st.integers(1, 2)))
+    )
+    count = plan.prompt_tokens.size
+    fetch = np.minimum(np.array(draw(lengths(0, 30, count))), plan.prompt_tokens - 1 - plan.cached_tokens)
+    tier = np.array(draw(lengths(0, len(found) - 1, count)))
+    return replace(plan, fetch_tokens=fetch, fetch_tier=tier), replace(rules, tiers=found)
+
+
+def swapping(draw: st.DrawFn, plan: RequestPlan, rules: SchedulerRules) -> tuple[RequestPlan, SchedulerRules]:
+    return plan, replace(rules, swap_block_s=draw(st.sampled_from([0.0, 0.0017, 0.05])))
+
+
+def speculation(draw: st.DrawFn, plan: RequestPlan, rules: SchedulerRules) -> tuple[RequestPlan, SchedulerRules]:
+    drafted = draw(st.integers(0, 4))
+    paces = st.lists(st.floats(1, 1 + drafted), min_size=plan.prompt_tokens.size, max_size=plan.prompt_tokens.size)
+    budget = max(rules.max_tokens, 1 + drafted)
+    return replace(plan, pace_tokens=np.array(draw(paces))), replace(
+        rules, verified_tokens=1 + drafted, max_tokens=budget
+    )
+
+
+def static(draw: st.DrawFn, plan: RequestPlan, rules: SchedulerRules) -> tuple[RequestPlan, SchedulerRules]:
+    """No batch of this kind fetches."""
+    return replace(plan, fetch_tokens=None), replace(rules, tiers=(), reserved_tokens=draw(st.integers(1, 40)))
+
+
+def compare(scenario: Scenario) -> None:
+    """The leaping simulator's times and counts against the stepped one's."""
     fast = simulate(*scenario)
     slow = Stepped(*scenario)
     slow.run()
-    for name, column in (("arrival", fast.arrival_s), ("admitted", fast.admitted_s)):
-        assert column == pytest.approx([getattr(request, name) for request in slow.requests], rel=1e-9)
-    assert fast.first_token_s == pytest.approx([request.first for request in slow.requests], rel=1e-9)
-    assert fast.finished_s == pytest.approx([request.finish for request in slow.requests], rel=1e-9)
+    names = ("arrival", "admitted", "first", "finish")
+    columns = (fast.arrival_s, fast.admitted_s, fast.first_token_s, fast.finished_s)
+    for name, column in zip(names, columns, strict=True):
+        assert column == pytest.approx([getattr(one, name) for one in slow.requests], rel=1e-9, nan_ok=True), name
     assert fast.preemptions == slow.preemptions
     assert fast.gap_counts.sum() == len(slow.gaps)
     if slow.gaps:
@@ -88,22 +164,41 @@ def test_leaping_gives_the_times_of_stepping(scenario: tuple[RequestPlan, Schedu
         assert fast.gap_quantiles((0.5,))[0] == pytest.approx(
             np.quantile(slow.gaps, 0.5, method="inverted_cdf"), rel=0.006
         )
+    if fast.gave_up_s is not None and fast.attempts is not None:
+        assert fast.gave_up_s == pytest.approx([one.gave_up for one in slow.requests], rel=1e-9, nan_ok=True)
+        assert fast.attempts.tolist() == [one.attempts for one in slow.requests]
+    if fast.fetch_s is not None:
+        assert fast.fetch_s == pytest.approx([one.fetch_wait for one in slow.requests], rel=1e-9)
+
+
+@settings(max_examples=200, deadline=None)
+@given(scenarios())
+def test_leaping_gives_the_times_of_stepping(scenario: Scenario) -> None:
+    compare(scenario)
+
+
+@settings(max_examples=200, deadline=None)
+@given(rich_scenarios())
+def test_leaping_gives_the_times_of_stepping_whatever_is_on(scenario: Scenario) -> None:
+    compare(scenario)
 
 
 @settings(max_examples=100, deadline=None)
-@given(scenarios())
-def test_every_request_is_served_once_and_every_block_comes_back(
-    scenario: tuple[RequestPlan, SchedulerRules, StepCosts],
-) -> None:
-    plan, rules, costs = scenario
-    result = simulate(plan, rules, costs)
+@given(rich_scenarios())
+def test_every_request_ends_once_and_every_block_comes_back(scenario: Scenario) -> None:
+    plan, rules, steps = scenario
+    result = simulate(plan, rules, steps)
     assert result.complete
     assert result.blocks_left == rules.total_blocks
-    assert np.isfinite(result.finished_s).all()
-    assert (result.arrival_s <= result.admitted_s).all()
-    assert (result.admitted_s < result.first_token_s).all()
-    assert ((result.first_token_s == result.finished_s) == (plan.output_tokens == 1)).all()
-    assert result.gap_counts.sum() == (plan.output_tokens - 1).sum()
+    answered = np.isfinite(result.finished_s)
+    gave_up = np.isfinite(result.gave_up_s) if result.gave_up_s is not None else ~answered
+    assert (answered ^ gave_up).all()
+    assert (result.arrival_s <= result.admitted_s)[answered].all()
+    assert (result.admitted_s < result.first_token_s)[answered].all()
+    single = (result.first_token_s == result.finished_s)[answered]
+    assert (single == (plan.output_tokens == 1)[answered]).all()
+    if plan.pace_tokens is None:
+        assert result.gap_counts.sum() == (plan.output_tokens - 1)[answered].sum()
     assert result.kv_used_max_share <= 1
 
 

@@ -1,52 +1,21 @@
 """The scheduler of one replica, compiled: continuous batching that leaps over decode steps in which nothing changes.
 
 Between two events (arrival, admission, end of a prefill, completion, blocks running out) every step decodes the same
-sequences, so ``k`` steps take ``A·k + D·k(k-1)/2`` seconds with ``A`` the next step and ``D`` what one more context
-token per sequence adds. A global step counter keys everything: a sequence that joins at step S with r tokens to go
-leaves at boundary S + r (a heap), and takes a new block whenever S equals its residue modulo the block size (a count
-per residue). Rules and their sources are described in :mod:`calc.simulator.simulate`.
+sequences, so ``k`` steps take ``A·k + D·k(k-1)/2`` seconds with ``A`` the next step and ``D`` what the growth of all
+contexts adds to each. A global step counter keys everything: a sequence that joins at step S with r steps to go leaves
+at boundary S + r (a heap), and takes a new block whenever S equals its residue modulo the block size (a count per
+residue; paced sequences: :mod:`calc.simulator.paced`). Rules and their sources are described in
+:mod:`calc.simulator.simulate`.
 """
 
 # ruff: noqa: F403, F405 - the names of places are one vocabulary
 from __future__ import annotations
 
-from math import frexp, inf, ldexp, sqrt
+from math import frexp, ldexp, sqrt
 
 from calc.simulator.layout import *
+from calc.simulator.specialise import compiled, inlined
 from calc.workload import FloatArray, IntArray
-
-
-@compiled
-def push(q: IntArray, heap: int, size: int, key: int) -> int:
-    """Adds a key to a binary heap of ``size`` keys; returns the new size."""
-    at = size
-    while at > 0:
-        above = (at - 1) >> 1
-        if q[heap, above] <= key:
-            break
-        q[heap, at] = q[heap, above]
-        at = above
-    q[heap, at] = key
-    return size + 1
-
-
-@compiled
-def pop(q: IntArray, heap: int, size: int) -> int:
-    """Drops the least key of a binary heap; returns the new size."""
-    size -= 1
-    key = q[heap, size]
-    at = 0
-    child = 1
-    while child < size:
-        if child + 1 < size and q[heap, child + 1] < q[heap, child]:
-            child += 1
-        if q[heap, child] >= key:
-            break
-        q[heap, at] = q[heap, child]
-        at = child
-        child = 2 * at + 1
-    q[heap, at] = key
-    return size
 
 
 @inlined
@@ -62,6 +31,13 @@ def whole_blocks(n: IntArray, r: IntArray, request: int) -> int:
 
 
 @inlined
+def promise(n: IntArray, r: IntArray, request: int, sign: int) -> None:
+    """Notes (1) or gives back (-1) all blocks a started request will take, where the engine reserves them."""
+    if n[RESERVES_OUTPUT]:
+        n[PROMISED] += sign * whole_blocks(n, r, request)
+
+
+@inlined
 def tokens_s(n: IntArray, x: FloatArray, tokens: int) -> float:
     """Seconds of the token-wise kernels of one step."""
     last = n[LAST_COST]
@@ -71,40 +47,32 @@ def tokens_s(n: IntArray, x: FloatArray, tokens: int) -> float:
 
 
 @inlined
+def decode_tokens(n: IntArray) -> int:
+    """Tokens that decoding sequences put into a step: one each, or as many as are verified."""
+    return int(n[DECODING] * n[VERIFIED] if PACED else n[DECODING])
+
+
+@inlined
+def growth(n: IntArray) -> int:
+    """What a step adds to all contexts together, in units of CONTEXT."""
+    return int(n[PACES] if PACED else n[DECODING])
+
+
+@inlined
 def decode_s(n: IntArray, x: FloatArray) -> float:
     """Seconds of the next step if it only decodes."""
     return float(
-        tokens_s(n, x, n[DECODING])
+        tokens_s(n, x, decode_tokens(n))
         + x[SEQUENCE_S] * n[DECODING]
-        + x[CONTEXT_S] * n[CONTEXT]
-        + x[WINDOW_S] * n[WINDOW_CONTEXT]
+        + x[CONTEXT_S] * (n[CONTEXT] / UNIT)
+        + x[WINDOW_S] * (n[WINDOW_CONTEXT] / UNIT)
     )
 
 
 @inlined
-def next_arrival(n: IntArray, r: IntArray, t: FloatArray) -> float:
-    """When the next request arrives; infinite when none does."""
-    if n[ISSUED] >= r.shape[1]:
-        return inf
-    soonest = inf
-    if n[STARTED] < n[USERS]:
-        soonest = t[START, n[STARTED]]
-    taken = n[ISSUED] - n[STARTED]
-    if n[CLOSED] == OWN_USERS and taken < n[RETURNED] and t[BACK, taken] < soonest:
-        soonest = t[BACK, taken]
-    return soonest
-
-
-@compiled
-def issue(n: IntArray, r: IntArray, t: FloatArray, until_s: float) -> None:
-    """Requests that arrived by ``until_s`` join the queue in order of arrival."""
-    soonest = next_arrival(n, r, t)
-    while soonest <= until_s:
-        t[ARRIVAL, n[ISSUED]] = soonest
-        if n[STARTED] < n[USERS] and t[START, n[STARTED]] == soonest:
-            n[STARTED] += 1
-        n[ISSUED] += 1
-        soonest = next_arrival(n, r, t)
+def rise_s(n: IntArray, x: FloatArray) -> float:
+    """By how much the step after the next one is longer."""
+    return float(x[CONTEXT_S] * (growth(n) / UNIT) + x[WINDOW_S] * (n[WINDOW_GROWING] / UNIT))
 
 
 @inlined
@@ -155,7 +123,7 @@ def count_gaps(n: IntArray, x: FloatArray, first_s: float, rise_s: float, steps:
 
 @inlined
 def account(n: IntArray, x: FloatArray, first_s: float, rise_s: float, steps: int) -> None:
-    """Statistics of ``steps`` steps that start now; the caller moves the clock."""
+    """Statistics of ``steps`` steps that start now; the caller moves the clock. Padding gives nobody a token."""
     if not measuring(n):
         return
     took_s = first_s * steps + rise_s * steps * (steps - 1) / 2
@@ -163,114 +131,11 @@ def account(n: IntArray, x: FloatArray, first_s: float, rise_s: float, steps: in
     x[BUSY_S] += took_s
     x[USED_BLOCK_S] += took_s * used
     n[MOST_USED] = max(n[MOST_USED], used)
-    if n[DECODING] > 0:
-        count_gaps(n, x, first_s, rise_s, steps, n[DECODING])
-
-
-@inlined
-def due_step(r: IntArray, request: int, context_tokens: int) -> int:
-    """Boundary at which a sequence has that context, or (0) has all its tokens; never for one that does not decode."""
-    if context_tokens == 0:
-        context_tokens = r[PROMPT, request] + r[OUTPUT, request]
-    return int(context_tokens - 1 - r[BASE, request])
-
-
-@compiled
-def drop_stale(r: IntArray, q: IntArray, heap: int, size: int, context_tokens: int) -> int:
-    """Forgets keys of sequences that were preempted or finished since, in place: a heap is built as it is read."""
-    kept = 0
-    for at in range(size):
-        key = q[heap, at]
-        if key >> KEY_BITS == due_step(r, key & REQUEST_MASK, context_tokens):
-            kept = push(q, heap, kept, key)
-    return kept
-
-
-@inlined
-def join(n: IntArray, r: IntArray, q: IntArray, request: int, kv_tokens: int) -> None:
-    """A sequence with ``kv_tokens`` in the cache and one fresh token starts to decode with the coming step."""
-    base = kv_tokens - n[STEP]
-    r[BASE, request] = base
-    n[RESIDUES + (-base) % n[BLOCK_TOKENS]] += 1
-    n[DECODING] += 1
-    n[CONTEXT] += kv_tokens + 1
-    if n[DONE_HEAP] == q.shape[1]:
-        n[DONE_HEAP] = drop_stale(r, q, DONE, n[DONE_HEAP], 0)
-    n[DONE_HEAP] = push(q, DONE, n[DONE_HEAP], (due_step(r, request, 0) << KEY_BITS) | request)
-    if n[WINDOW_TOKENS] > 0:
-        n[WINDOW_CONTEXT] += min(kv_tokens + 1, n[WINDOW_TOKENS])
-        if kv_tokens + 1 < n[WINDOW_TOKENS]:
-            n[WINDOW_GROWING] += 1
-            if n[CROSS_HEAP] == q.shape[1]:
-                n[CROSS_HEAP] = drop_stale(r, q, CROSS, n[CROSS_HEAP], n[WINDOW_TOKENS])
-            due = due_step(r, request, n[WINDOW_TOKENS])
-            n[CROSS_HEAP] = push(q, CROSS, n[CROSS_HEAP], (due << KEY_BITS) | request)
-
-
-@inlined
-def leave(n: IntArray, r: IntArray, request: int) -> int:
-    """A decoding sequence stops before the coming step; returns the KV tokens it held."""
-    kv_tokens = r[BASE, request] + n[STEP]
-    n[RESIDUES + (-r[BASE, request]) % n[BLOCK_TOKENS]] -= 1
-    r[BASE, request] = NOT_DECODING
-    n[DECODING] -= 1
-    n[CONTEXT] -= kv_tokens + 1
-    n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS]
-    if n[WINDOW_TOKENS] > 0:
-        n[WINDOW_CONTEXT] -= min(kv_tokens + 1, n[WINDOW_TOKENS])
-        if kv_tokens + 1 < n[WINDOW_TOKENS]:
-            n[WINDOW_GROWING] -= 1
-    return int(kv_tokens)
-
-
-@inlined
-def finish(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, request: int) -> None:
-    """A request has all its tokens; in a closed loop its user comes back after ``think_s``."""
-    t[FINISH, request] = x[NOW]
-    r[STACK_AT, request] = -1
-    if n[RESERVES_OUTPUT]:
-        n[PROMISED] -= whole_blocks(n, r, request)
-    if n[FIRST_MEASURED] <= request < n[END_MEASURED]:
-        n[MEASURED] += 1
-    if n[CLOSED] != OPEN:
-        t[BACK, n[RETURNED]] = x[NOW] + x[THINK_S]
-        r[DONE_ORDER, n[RETURNED]] = request
-        n[RETURNED] += 1
-
-
-@compiled
-def cross_windows(n: IntArray, r: IntArray, q: IntArray) -> None:
-    """Sequences whose context reaches the window stop growing in windowed layers."""
-    while n[CROSS_HEAP] > 0 and q[CROSS, 0] >> KEY_BITS <= n[STEP]:
-        request = q[CROSS, 0] & REQUEST_MASK
-        due = q[CROSS, 0] >> KEY_BITS
-        n[CROSS_HEAP] = pop(q, CROSS, n[CROSS_HEAP])
-        if due == due_step(r, request, n[WINDOW_TOKENS]):
-            n[WINDOW_GROWING] -= 1
-
-
-@compiled
-def retire(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -> None:
-    """Sequences that have all their tokens finish; keys left by preempted ones are dropped."""
-    while n[DONE_HEAP] > 0 and q[DONE, 0] >> KEY_BITS <= n[STEP]:
-        request = q[DONE, 0] & REQUEST_MASK
-        due = q[DONE, 0] >> KEY_BITS
-        n[DONE_HEAP] = pop(q, DONE, n[DONE_HEAP])
-        if due == due_step(r, request, 0):
-            leave(n, r, request)
-            finish(n, x, r, t, request)
-
-
-@inlined
-def advance(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, steps: int) -> None:
-    """Moves the step counter; contexts grow, windows fill, sequences finish."""
-    n[STEP] += steps
-    n[CONTEXT] += n[DECODING] * steps
-    n[WINDOW_CONTEXT] += n[WINDOW_GROWING] * steps
-    if n[CROSS_HEAP] > 0:
-        cross_windows(n, r, q)
-    if n[DONE_HEAP] > 0 and q[DONE, 0] >> KEY_BITS <= n[STEP]:
-        retire(n, x, r, t, q)
+    live = n[DECODING]
+    if MANAGED and n[STATIC] and live > 0:
+        live = n[BATCH_LEFT]
+    if live > 0:
+        count_gaps(n, x, first_s, rise_s, steps, live)
 
 
 @compiled

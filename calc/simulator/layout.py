@@ -7,34 +7,20 @@ Numba counts references on every array it passes around, so few arrays are fast 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
-from numba import njit
 
+from calc.serving import MAX_TIERS
 from calc.workload import FloatArray
 
-FAST: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
-"""Nothing is allocated inside, so counting references is left out (half the time); no denominator can be 0."""
-
-Function = TypeVar("Function", bound=Callable[..., object])
-
-
-def inlined(function: Function) -> Function:
-    """Compiles a small function of the hot path into its callers."""
-    return cast("Function", njit(inline="always", **FAST)(function))
-
-
-def compiled(function: Function) -> Function:
-    """Compiles a longer or rarer function. Only :func:`calc.simulator.steps.run`, holding all, is cached on disk."""
-    return cast("Function", njit(**FAST)(function))
-
-
-def cached(function: Function) -> Function:
-    """Compiles once for all processes; other threads run meanwhile."""
-    return cast("Function", njit(cache=True, nogil=True, **FAST)(function))
-
+MANAGED: bool = False
+"""Flag: requests are told apart (classes, impatient clients, tiers), swapped, or batched statically."""
+PACED: bool = False
+"""Flag: a step gives a sequence more than one token on average (speculative decoding)."""
+PACE_BITS: int = 0
+UNIT: int = 1
+"""Contexts are counted in units of 1/UNIT = 2^-PACE_BITS tokens; a kernel with PACED has more of them."""
+FINE_BITS = 16
+"""Of a paced kernel."""
 
 (
     NOW,
@@ -54,10 +40,20 @@ def cached(function: Function) -> Function:
     WINDOW_PAIR_S,
     BEYOND_S,
     UNTIL_S,
-    TOKEN_COST,
-) = range(18)
-"""``x``: clock (BEFORE = start of the last step), sums, then costs; from TOKEN_COST on the table of token costs.
-UNTIL_S = a run stops at the first step boundary at or after it; requests may be put in between two runs."""
+    PATIENCE_S,
+    RETRY_AFTER_S,
+    SWAP_S,
+    MOVED_S,
+    TIER,
+) = range(22)
+"""``x``: clock (BEFORE = start of the last step), sums, then costs. UNTIL_S = a run stops at the first step boundary at
+or after it; requests may be put in between two runs. SWAP_S = per block moved, MOVED_S = what the coming step moves."""
+LATENCY_S, FETCH_S, MOVED, CLOCK = range(4)
+"""Of each tier, from TIER on: wait before the first token, seconds per token alone, tokens that each running transfer
+has moved so far, and when that was."""
+TIER_PLACES = 4
+TOKEN_COST = TIER + MAX_TIERS * TIER_PLACES
+"""From here on the table of token costs."""
 
 (
     STEP,
@@ -80,6 +76,7 @@ UNTIL_S = a run stops at the first step boundary at or after it; requests may be
     STACKED,
     DONE_HEAP,
     CROSS_HEAP,
+    GROW_HEAP,
     MEASURED,
     EVENTS,
     PREEMPTIONS,
@@ -90,6 +87,13 @@ UNTIL_S = a run stops at the first step boundary at or after it; requests may be
     READS,
     WINDOW_READS,
     ADMISSIONS,
+    PACES,
+    ORDERS,
+    OLDEST,
+    RETRIED,
+    RETAKEN,
+    BATCH_LEFT,
+    BATCH_BLOCKS,
     FIRST_MEASURED,
     END_MEASURED,
     MAX_TOKENS,
@@ -103,37 +107,112 @@ UNTIL_S = a run stops at the first step boundary at or after it; requests may be
     CHUNKED,
     PREFIX_CACHING,
     QUEUED_STEP,
-    CLOSED,
-    USERS,
-    LAST_COST,
-    GAPS,
-    CODE,
     PREFILL_ALONE,
     RESERVES_OUTPUT,
     PROMISED,
+    CLOSED,
+    USERS,
+    VERIFIED,
+    RETRIES,
+    SWAPS,
+    STATIC,
+    RESERVED,
+    CLASSES,
+    TIERS,
+    LISTS,
+    LAST_COST,
+    GAPS,
+    CODE,
     RESIDUES,
-) = range(52)
-"""``n``: state, sums, rules; from RESIDUES on a count per residue, from the place GAPS names on the gap histogram.
-CODE is the fingerprint of the compiled source."""
+) = range(68)
+"""``n``: state, sums, rules; from RESIDUES on a count per residue, from the place LISTS names on the lists, from the
+place GAPS names on the gap histogram. ORDERS = attempts so far, OLDEST = the first of them that may still give up;
+RETRIED and RETAKEN = clients that will come back and that did; CODE is the fingerprint of the compiled source."""
 
-PROMPT, OUTPUT, CACHED, GENERATED, BASE, STACK_AT, LOST_TOKENS, LOST_BLOCKS, LOST_OLDER, DONE_ORDER = range(10)
-"""``r``: given lengths; BASE = KV tokens minus step counter while decoding; LOST_… = what a preemption left cached;
-DONE_ORDER[k] = the k-th request to finish, where somebody is to return."""
+FIRST_IN, LAST_IN, TAKEN, MOST, RANK = range(5)
+"""Of each list, from LISTS on: its ends, how many of its kind run, how many may, and (class) priority or (tier)
+transfers past their latency. First a list per class, then one of fetched requests, then one per tier."""
+LIST_PLACES = 5
+
+(
+    PROMPT,
+    OUTPUT,
+    CACHED,
+    GENERATED,
+    BASE,
+    DUE,
+    CROSS_AT,
+    STACK_AT,
+    LOST_TOKENS,
+    LOST_BLOCKS,
+    LOST_OLDER,
+    DONE_ORDER,
+    PACE,
+    OWN_BLOCKS,
+    GROW_AT,
+    CLASS,
+    ORDER,
+    STATE,
+    NEXT,
+    PREV,
+    ATTEMPT,
+    FETCH,
+    FETCH_TIER,
+    FETCHING,
+    FOUND,
+    ATTEMPTS,
+    RETRY,
+) = range(27)
+"""``r``: given lengths; BASE = KV tokens less PACE per step while decoding, DUE and CROSS_AT = steps at which it ends
+and fills its window; LOST_… = what a preemption left cached; DONE_ORDER[k] = the k-th request to finish, where somebody
+is to return. OWN_BLOCKS blocks and GROW_AT of a paced sequence. ORDER = (priority, attempt, request), NEXT and PREV its
+neighbours in a list, FETCH = tokens in a tier, FOUND = tokens there once fetched; rings of ATTEMPTS and of RETRY."""
+PLAIN_ROWS = PACE
+"""Rows of a plain kernel."""
+ALL_ROWS = RETRY + 1
+
+GONE, WAITING, PENDING, LATENT, MOVING, FETCHED, RUNNING = range(7)
+"""``r[STATE]``: PENDING, LATENT and MOVING are the stages of a fetch."""
 OPEN, OWN_USERS, SENT_BACK = range(3)
 """``n[CLOSED]``: nobody returns; users of a closed loop return by themselves; or the caller sends them on."""
 
-START, BACK, ARRIVAL, ADMITTED, FIRST, FINISH, LOST_AT = range(7)
+(
+    START,
+    BACK,
+    ARRIVAL,
+    ADMITTED,
+    FIRST,
+    FINISH,
+    LOST_AT,
+    GAVE_UP,
+    FIRST_ARRIVAL,
+    FETCH_AT,
+    FETCH_BEGUN,
+    FETCH_WAIT,
+    RETRY_AT,
+) = range(13)
 """``t``: START of open arrivals or of a closed loop's users, BACK = when a user returns; LOST_AT = last token before a
-preemption."""
+preemption. FETCH_AT = when a latency ends, or the tokens after which a transfer does; FETCH_WAIT = seconds of fetching;
+a ring of RETRY_AT."""
+PLAIN_TIMES = GAVE_UP
+ALL_TIMES = RETRY_AT + 1
 
-FRONT, READIED, STACK, DONE, CROSS = range(5)
-"""``q``: preempted ones waiting, prefills that end in this step, order of admission, heaps of completions and of
-windows filled."""
+FRONT, READIED, STACK, DONE, CROSS, GROW, ACTIVE = range(7)
+"""``q``: preempted ones waiting, prefills that end in this step, order of admission, heaps of completions, of windows
+filled and of blocks wanted; from ACTIVE on the running fetches of each tier."""
+PLAIN_QUEUES = GROW
+ALL_QUEUES = ACTIVE + MAX_TIERS
 
 NOT_DECODING = -(2**62)
+NEVER = -1
+SHORT = -2
+"""``r[GROW_AT]`` of a sequence that lacks blocks now."""
 KEY_BITS = 26
 """Heap keys are (step << KEY_BITS) | request."""
 REQUEST_MASK = (1 << KEY_BITS) - 1
+ORDER_BITS = 28
+"""Order keys are (rank << ORDER_BITS | attempt) << KEY_BITS | request."""
+MAX_RANKS = 1 << (62 - ORDER_BITS - KEY_BITS)
 BINS_PER_OCTAVE = 256
 """Of the gap histogram: equal bins between powers of two, so percentiles are exact to 0.4 %."""
 LOWEST_OCTAVE = -20

@@ -10,135 +10,62 @@ Scheduling rules, as vLLM V1 applies them (other engines differ in detail, not i
 * Prefix hits save computing and token budget; the tokens still occupy blocks.
 * Arrivals join at the next step boundary; under asynchronous scheduling one step later, since the next step is
   already queued.
+* Request classes: lower priorities start first, first come first served within one; a class at its quota of running
+  requests is passed over. When blocks run out, the request served last by (priority, arrival) is preempted, as with
+  vLLM's ``--scheduling-policy priority``.
+* Clients: one that cancels takes its output tokens up to that moment. One without a first token after ``patience_s``
+  is gone at the next step boundary: what its request held is free. It may come back ``retry_after_s`` later as a new
+  attempt at the end of the line.
+* Swap: a preempted request's written blocks move out, and back before it goes on; both lengthen the step they are
+  moved in. Nothing is computed again.
+* Fetch: the part of a prompt that lies in a tier is read before its rest is prefilled, as vLLM's connectors do:
+  the request takes blocks for its whole prompt, others go on meanwhile, and it starts before anybody else once fetched
+  (:mod:`calc.simulator.fetch`). A preempted request fetches again what the pool has lost of it.
+* Speculation: every step verifies ``verified_tokens`` per sequence (cost and token budget) and takes blocks for them.
+  A request gains the same fraction of tokens in each step, its ``pace_tokens``; one chunk of tokens is streamed per
+  step, so gaps are between chunks.
+* Static batching: when nothing runs, up to ``max_seqs`` waiting requests start together, prefill in one step whatever
+  the token budget, and reserve blocks for prompt + ``reserved_tokens``. Whoever is done keeps its slot, its blocks and
+  its computing until the longest is done. Patience ends with the start.
 
 The compiled kernel leaps over steps in which nothing changes (:mod:`calc.simulator.kernel`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
-
 import numpy as np
 
 from calc.simulator import layout as at
-from calc.simulator.steps import run
-from calc.workload import FloatArray, IntArray
+from calc.simulator.contract import (
+    BoolArray,
+    ClassRule,
+    FetchTier,
+    RequestPlan,
+    SchedulerRules,
+    SimulationResult,
+    StepCosts,
+)
+from calc.simulator.steps import Run, kernel
+from calc.simulator.tables import Tables, is_managed, is_paced, tables_of
+
+__all__ = [
+    "MAX_EVENTS",
+    "BoolArray",
+    "ClassRule",
+    "FetchTier",
+    "RequestPlan",
+    "SchedulerRules",
+    "SimulationResult",
+    "StepCosts",
+    "kernel_for",
+    "result_of",
+    "simulate",
+    "tables_of",
+    "warm_up",
+]
 
 MAX_EVENTS = 3_000_000
 """Scheduling rounds after which a simulation stops and says so: about a second of computing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepCosts:
-    """Seconds of one engine step, additive; see :class:`calc.step.roofline.StepModel` for where they come from."""
-
-    tokens_s: FloatArray
-    """Token-wise kernels and everything fixed, by tokens in the step (index 0 = empty step)."""
-    token_beyond_s: float = 0.0
-    """Per token past the end of ``tokens_s``."""
-    sequence_s: float = 0.0
-    """Per running sequence and step."""
-    prefill_s: float = 0.0
-    """Once per admission."""
-    context_s: float = 0.0
-    """Per token of context read by attention."""
-    window_s: float = 0.0
-    """The same in sliding-window layers, where at most ``window_tokens`` count."""
-    pair_s: float = 0.0
-    """Per pair of prompt token and earlier token in prefill attention."""
-    window_pair_s: float = 0.0
-    window_tokens: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class SchedulerRules:
-    """What the engine's scheduler is told."""
-
-    max_tokens: int
-    """Token budget of one step."""
-    max_seqs: int
-    total_blocks: int
-    block_tokens: int = 16
-    fixed_blocks: int = 0
-    """Blocks a request holds whatever its length: states of recurrent layers."""
-    watermark_blocks: int = 0
-    """Kept free at admission while anything runs."""
-    chunked: bool = True
-    prefix_caching: bool = True
-    queued_step: bool = False
-    """Asynchronous scheduling: the next step is fixed while the present one runs."""
-    prefill_alone: bool = False
-    """Prompts are prefilled by themselves, and the decode step follows: no kernel reads weights for both at once."""
-    reserves_output: bool = False
-    """A request starts only when the blocks of its whole output are left, so that none is evicted."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RequestPlan:
-    """Requests in order of arrival and when they come. For a closed loop ``start_s`` has one entry per user."""
-
-    prompt_tokens: IntArray
-    output_tokens: IntArray
-    cached_tokens: IntArray
-    start_s: FloatArray
-    closed: bool = False
-    think_s: float = 0.0
-    """Closed loop: from an answer to the same user's next request."""
-    first_measured: int = 0
-    end_measured: int | None = None
-    """Requests in [first, end) are measured; ``None`` = all."""
-
-    @property
-    def end(self) -> int:
-        """One past the last measured request."""
-        return int(self.prompt_tokens.size if self.end_measured is None else self.end_measured)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimulationResult:
-    """Times of every request in seconds (nan = not reached) and totals over the measured span."""
-
-    arrival_s: FloatArray
-    admitted_s: FloatArray
-    first_token_s: FloatArray
-    finished_s: FloatArray
-    prompt_tokens: IntArray
-    output_tokens: IntArray
-    measured: slice
-    gap_counts: IntArray
-    """Histogram of gaps between tokens over bins of equal ratio."""
-    gap_mean_s: float | None
-    end_s: float
-    busy_s: float
-    prefill_busy_s: float
-    """What prefill added to the steps it shared."""
-    kv_used_mean_share: float
-    """While busy."""
-    kv_used_max_share: float
-    blocks_left: int
-    """Free blocks at the end."""
-    decode_tokens: int
-    mixed_tokens: int
-    """Of those, made in steps that also prefilled."""
-    prefill_tokens: int
-    preemptions: int
-    events: int
-    complete: bool
-    """False: stopped at :data:`MAX_EVENTS` with requests unfinished."""
-
-    def gap_quantiles(self, shares: tuple[float, ...]) -> tuple[float | None, ...]:
-        """Gaps in seconds below which these shares of gaps lie; ``None`` without gaps."""
-        below = np.cumsum(self.gap_counts)
-        if below[-1] == 0:
-            return (None,) * len(shares)
-        wanted = np.array(shares) * below[-1]
-        found = np.searchsorted(below, wanted)
-        inside = 1 - (below[found] - wanted) / self.gap_counts[found]
-        return tuple(float(gap) for gap in at.gap_edges(found + inside))
-
-
-_Tables: TypeAlias = tuple[IntArray, FloatArray, IntArray, FloatArray, IntArray]
 
 
 def simulate(
@@ -148,9 +75,14 @@ def simulate(
     longest = int((plan.prompt_tokens + plan.output_tokens - 1).max())
     if -(-longest // rules.block_tokens) + rules.fixed_blocks > rules.total_blocks:
         raise ValueError("a request is longer than the KV pool")
-    tables = _tables(plan, rules, costs, max_events)
-    run(*tables)
-    return _result(plan, rules, tables)
+    tables = tables_of(plan, rules, costs, max_events)
+    kernel_for(plan, rules)(*tables)
+    return result_of(plan, rules, tables)
+
+
+def kernel_for(plan: RequestPlan, rules: SchedulerRules) -> Run:
+    """The compiled kernel that knows what this plan and these rules use, and no more."""
+    return kernel(managed=is_managed(plan, rules), paced=is_paced(plan, rules))
 
 
 def warm_up() -> None:
@@ -164,65 +96,10 @@ def warm_up() -> None:
     )
 
 
-def _tables(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_events: int) -> _Tables:
-    """The kernel's arrays at the start; places are named in :mod:`calc.simulator.layout`."""
-    count = plan.prompt_tokens.size
-    requests = np.zeros((at.DONE_ORDER + 1, count), np.int64)
-    for column, tokens in zip(_GIVEN, (plan.prompt_tokens, plan.output_tokens, plan.cached_tokens), strict=True):
-        requests[column] = tokens
-    requests[at.BASE] = at.NOT_DECODING
-    times = np.empty((at.LOST_AT + 1, count))
-    times[at.ARRIVAL :] = np.nan
-    times[at.START, : plan.start_s.size] = plan.start_s
-    queues = np.zeros((at.CROSS + 1, at.queue_size(rules.max_seqs, count)), np.int64)
-    return _whole(plan, rules, costs, max_events), _seconds(plan, costs), requests, times, queues
-
-
-_GIVEN = (at.PROMPT, at.OUTPUT, at.CACHED)
-
-
-def _whole(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_events: int) -> IntArray:
-    n = np.zeros(at.RESIDUES + rules.block_tokens + at.GAP_BINS, np.int64)
-    n[at.FREE] = n[at.TOTAL_BLOCKS] = rules.total_blocks
-    n[at.PARTIAL] = -1
-    n[at.FIRST_MEASURED] = plan.first_measured
-    n[at.END_MEASURED] = plan.end
-    n[at.MAX_TOKENS] = rules.max_tokens
-    n[at.MAX_SEQS] = min(rules.max_seqs, rules.max_tokens)
-    n[at.WATERMARK_BLOCKS] = rules.watermark_blocks
-    n[at.BLOCK_TOKENS] = rules.block_tokens
-    n[at.FIXED_BLOCKS] = rules.fixed_blocks
-    n[at.WINDOW_TOKENS] = costs.window_tokens
-    n[at.MAX_EVENTS] = max_events
-    n[at.CHUNKED] = rules.chunked
-    n[at.PREFIX_CACHING] = rules.prefix_caching
-    n[at.QUEUED_STEP] = rules.queued_step
-    n[at.PREFILL_ALONE] = rules.prefill_alone
-    n[at.RESERVES_OUTPUT] = rules.reserves_output
-    n[at.CLOSED] = plan.closed
-    n[at.USERS] = plan.start_s.size
-    n[at.LAST_COST] = costs.tokens_s.size - 1
-    n[at.GAPS] = at.RESIDUES + rules.block_tokens
-    return n
-
-
-def _seconds(plan: RequestPlan, costs: StepCosts) -> FloatArray:
-    x = np.zeros(at.TOKEN_COST + costs.tokens_s.size)
-    x[at.TOKEN_COST :] = costs.tokens_s
-    x[at.BEYOND_S] = costs.token_beyond_s
-    x[at.THINK_S] = plan.think_s
-    x[at.UNTIL_S] = np.inf
-    x[at.SEQUENCE_S] = costs.sequence_s
-    x[at.PREFILL_S] = costs.prefill_s
-    x[at.CONTEXT_S] = costs.context_s
-    x[at.WINDOW_S] = costs.window_s
-    x[at.PAIR_S] = costs.pair_s
-    x[at.WINDOW_PAIR_S] = costs.window_pair_s
-    return x
-
-
-def _result(plan: RequestPlan, rules: SchedulerRules, tables: _Tables) -> SimulationResult:
-    n, x, _, times, _ = tables
+def result_of(plan: RequestPlan, rules: SchedulerRules, tables: Tables) -> SimulationResult:
+    """What a kernel left in its arrays."""
+    n, x, requests, times, _ = tables
+    managed = is_managed(plan, rules)
     gap_counts = n[n[at.GAPS] :]
     gaps, busy_s = int(gap_counts.sum()), float(x[at.BUSY_S])
     return SimulationResult(
@@ -247,4 +124,10 @@ def _result(plan: RequestPlan, rules: SchedulerRules, tables: _Tables) -> Simula
         preemptions=int(n[at.PREEMPTIONS]),
         events=int(n[at.EVENTS]),
         complete=bool(n[at.MEASURED] == plan.end - plan.first_measured),
+        class_index=plan.class_index,
+        cancelled=plan.cancelled,
+        gave_up_s=times[at.GAVE_UP] if plan.patience_s is not None else None,
+        attempts=requests[at.ATTEMPT] + 1 if plan.patience_s is not None else None,
+        first_arrival_s=times[at.FIRST_ARRIVAL] if managed else None,
+        fetch_s=times[at.FETCH_WAIT] if managed and rules.tiers else None,
     )

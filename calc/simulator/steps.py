@@ -3,221 +3,95 @@
 # ruff: noqa: F403, F405 - the names of places are one vocabulary
 from __future__ import annotations
 
-import sys
-import zlib
 from collections.abc import Callable
+from functools import cache
 from math import isinf
-from typing import TypeAlias
+from types import FunctionType
+from typing import TypeAlias, cast
 
-from calc.simulator import kernel as simulate_kernel
-from calc.simulator import layout as simulate_layout
+from calc.simulator.admission import fill, may_start, next_waiting
+from calc.simulator.clients import deadline, finish, give_up, issue, lose_patience, next_arrival
+from calc.simulator.fetch import fetch_until, next_fetch
+from calc.simulator.heaps import pop
 from calc.simulator.kernel import (
     account,
-    advance,
     blocks,
     count_gaps,
     decode_s,
-    finish,
-    issue,
-    join,
-    leave,
+    decode_tokens,
     measuring,
-    next_arrival,
+    rise_s,
     steps_until,
     tokens_s,
-    whole_blocks,
 )
 from calc.simulator.layout import *
+from calc.simulator.preemption import preempt
+from calc.simulator.sequences import block_steps, grow, grow_paced, join, leave, pass_steps
+from calc.simulator.specialise import compiled, fingerprint, inlined, specialise
 from calc.workload import FloatArray, IntArray
 
 
 @inlined
-def take_blocks(n: IntArray, count: int) -> None:
-    """Blocks leave the free list; what was cached in them is gone."""
-    n[FREE] -= count
-    n[ALLOCATED] += count
-
-
-@inlined
-def last_admitted(n: IntArray, r: IntArray, q: IntArray) -> int:
-    """The running request that was admitted last: the stack forgets finished ones when it meets them."""
-    while r[STACK_AT, q[STACK, n[STACKED] - 1]] != n[STACKED] - 1:
-        n[STACKED] -= 1
-    return int(q[STACK, n[STACKED] - 1])
+def advance(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, steps: int) -> None:
+    """Steps go by; sequences that have all their tokens finish."""
+    pass_steps(n, r, q, steps)
+    if n[DONE_HEAP] > 0 and q[DONE, 0] >> KEY_BITS <= n[STEP]:
+        retire(n, x, r, t, q)
 
 
 @compiled
-def put_back(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, request: int) -> None:
-    """Preempts: blocks are freed, the request waits at the front and recomputes what is evicted until it returns."""
-    r[LOST_OLDER, request] = n[FREE] + n[ALLOCATED]
-    if request == n[PARTIAL]:
-        kv_tokens = n[PARTIAL_DONE]
-        held = blocks(n[PARTIAL_LENGTH], n[BLOCK_TOKENS])
-        n[FREE] += held + n[FIXED_BLOCKS]
-        n[PARTIAL] = -1
-    else:
-        r[GENERATED, request] = n[STEP] + r[BASE, request] + 1 - r[PROMPT, request]
-        kv_tokens = leave(n, r, request)
-        held = blocks(kv_tokens, n[BLOCK_TOKENS])
-        t[LOST_AT, request] = x[NOW]
-    r[LOST_TOKENS, request] = kv_tokens
-    r[LOST_BLOCKS, request] = held
-    r[STACK_AT, request] = -1
-    q[FRONT, n[IN_FRONT]] = request
-    n[IN_FRONT] += 1
-    n[PREEMPTIONS] += 1
-
-
-@inlined
-def preempt(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -> bool:
-    """Sequences whose last block is full need one more; while there are too few, the last admitted gives way."""
-    residue = n[STEP] % n[BLOCK_TOKENS]
-    any_preempted = False
-    while n[RESIDUES + residue] > n[FREE]:
-        put_back(n, x, r, t, q, last_admitted(n, r, q))
-        any_preempted = True
-    take_blocks(n, n[RESIDUES + residue])
-    return any_preempted
-
-
-@inlined
-def hit_tokens(n: IntArray, r: IntArray, request: int) -> int:
-    """Prompt tokens found in the cache: the given share, or after a preemption what was not evicted since (LRU)."""
-    hit = r[CACHED, request]
-    if n[PREFIX_CACHING] and r[LOST_BLOCKS, request] > 0:
-        evicted = max(0, n[ALLOCATED] - r[LOST_OLDER, request])
-        kept = max(0, r[LOST_BLOCKS, request] - evicted) * n[BLOCK_TOKENS]
-        hit = max(hit, min(kept, r[LOST_TOKENS, request] // n[BLOCK_TOKENS] * n[BLOCK_TOKENS]))
-    return int(hit)
-
-
-@inlined
-def next_waiting(n: IntArray, q: IntArray) -> int:
-    """Preempted requests first, then in order of arrival; -1 = nobody waits."""
-    if n[IN_FRONT] > 0:
-        return int(q[FRONT, n[IN_FRONT] - 1])
-    if n[HEAD] < n[ISSUED]:
-        return int(n[HEAD])
-    return -1
-
-
-@inlined
-def may_start(n: IntArray, r: IntArray, request: int) -> bool:
-    """Whether the first waiting request fits in this step: slot, blocks for its whole prompt, token budget."""
-    running = n[DECODING] + n[READY] + (n[PARTIAL] >= 0)
-    if request < 0 or running >= n[MAX_SEQS]:
-        return False
-    length = r[PROMPT, request] + r[GENERATED, request]
-    reserve = n[WATERMARK_BLOCKS] if running > 0 else 0
-    if blocks(length, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS] > n[FREE] - reserve:
-        return False
-    if n[RESERVES_OUTPUT] and n[PROMISED] + whole_blocks(n, r, request) > n[TOTAL_BLOCKS]:
-        return False
-    budget = n[MAX_TOKENS] - n[DECODING] - n[TOKENS]
-    if n[CHUNKED]:
-        return bool(budget > 0)
-    fresh = length - hit_tokens(n, r, request)
-    # A context beyond the budget goes alone, whatever of it is cached: losing cached blocks must never let it in.
-    return bool(fresh <= budget or (length > n[MAX_TOKENS] and n[TOKENS] == 0))
-
-
-@inlined
-def chunk(n: IntArray, x: FloatArray, q: IntArray, request: int, done: int, length: int) -> None:
-    """Prefills as much of a prompt as the budget of this step allows; the rest becomes the partial request."""
-    fresh = length - done
-    if n[CHUNKED]:
-        fresh = min(fresh, n[MAX_TOKENS] - n[DECODING] - n[TOKENS])
-    end = done + fresh
-    n[TOKENS] += fresh
-    n[READS] += end
-    x[PAIRS] += fresh * (done + (fresh + 1) / 2)
-    if n[WINDOW_TOKENS] > 0:
-        n[WINDOW_READS] += min(end, n[WINDOW_TOKENS] + fresh)
-        growing = max(0, min(end, n[WINDOW_TOKENS]) - done)
-        x[WINDOW_PAIRS] += growing * (done + (growing + 1) / 2) + (fresh - growing) * n[WINDOW_TOKENS]
-    if end < length:
-        n[PARTIAL] = request
-        n[PARTIAL_DONE] = end
-        n[PARTIAL_LENGTH] = length
-    else:
-        n[PARTIAL] = -1
-        q[READIED, n[READY]] = request
-        n[READY] += 1
-
-
-@inlined
-def start(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, request: int) -> None:
-    """Admits the first waiting request: takes blocks for its whole prompt and prefills a first chunk."""
-    if n[IN_FRONT] > 0:
-        n[IN_FRONT] -= 1
-    else:
-        n[HEAD] += 1
-        t[ADMITTED, request] = x[NOW]
-    length = r[PROMPT, request] + r[GENERATED, request]
-    hit = hit_tokens(n, r, request)
-    needed = blocks(length, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS]
-    n[FREE] -= needed
-    n[ALLOCATED] += needed - hit // n[BLOCK_TOKENS]
-    if n[STACKED] == q.shape[1]:
-        restack(n, r, q)
-    q[STACK, n[STACKED]] = request
-    r[STACK_AT, request] = n[STACKED]
-    n[STACKED] += 1
-    n[ADMISSIONS] += 1
-    if n[RESERVES_OUTPUT]:
-        n[PROMISED] += whole_blocks(n, r, request)
-    chunk(n, x, q, request, hit, length)
+def retire(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -> None:
+    """Sequences that have all their tokens finish; keys left by preempted ones are dropped."""
+    while n[DONE_HEAP] > 0 and q[DONE, 0] >> KEY_BITS <= n[STEP]:
+        request = q[DONE, 0] & REQUEST_MASK
+        due = q[DONE, 0] >> KEY_BITS
+        n[DONE_HEAP] = pop(q, DONE, n[DONE_HEAP])
+        if due == r[DUE, request]:
+            if MANAGED and n[STATIC]:
+                r[DUE, request] = NEVER
+                n[BATCH_LEFT] -= 1
+            else:
+                leave(n, r, request)
+            finish(n, x, r, t, request)
+    if MANAGED and n[STATIC] and n[BATCH_LEFT] == 0:
+        disband(n)
 
 
 @compiled
-def restack(n: IntArray, r: IntArray, q: IntArray) -> None:
-    """Closes the gaps finished requests left in the order of admission."""
-    kept = 0
-    for at in range(n[STACKED]):
-        request = q[STACK, at]
-        if r[STACK_AT, request] == at:
-            q[STACK, kept] = request
-            r[STACK_AT, request] = kept
-            kept += 1
-    n[STACKED] = kept
-
-
-@inlined
-def fill(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, admit: bool) -> None:
-    """Composes the prefill part of a step: the partial request first, then waiting ones while they fit."""
-    n[TOKENS] = 0
-    n[READS] = 0
-    n[WINDOW_READS] = 0
-    x[PAIRS] = 0.0
-    x[WINDOW_PAIRS] = 0.0
-    n[READY] = 0
-    n[ADMISSIONS] = 0
-    if n[PARTIAL] >= 0:
-        chunk(n, x, q, n[PARTIAL], n[PARTIAL_DONE], n[PARTIAL_LENGTH])
-    request = next_waiting(n, q)
-    while admit and n[PARTIAL] < 0 and may_start(n, r, request):
-        start(n, x, r, t, q, request)
-        request = next_waiting(n, q)
+def disband(n: IntArray) -> None:
+    """The longest of a static batch is done: all its slots and blocks are free."""
+    n[FREE] += n[BATCH_BLOCKS]
+    n[BATCH_BLOCKS] = 0
+    n[DECODING] = 0
+    n[CONTEXT] = 0
+    n[PACES] = 0
+    n[WINDOW_CONTEXT] = 0
+    n[WINDOW_GROWING] = 0
+    n[CROSS_HEAP] = 0
+    n[DONE_HEAP] = 0
 
 
 @inlined
 def mixed_step(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -> None:
-    """One step with prefill in it: every decoding sequence still advances by one token."""
+    """One step with prefill in it: every decoding sequence still advances."""
     plain_s = decode_s(n, x) if n[DECODING] > 0 else 0.0
     prefills = n[READY] + (n[PARTIAL] >= 0)
     if n[PREFILL_ALONE] and n[DECODING] > 0:
-        tokenwise_s = tokens_s(n, x, n[DECODING]) + tokens_s(n, x, n[TOKENS])
+        tokenwise_s = tokens_s(n, x, decode_tokens(n)) + tokens_s(n, x, n[TOKENS])
     else:
-        tokenwise_s = tokens_s(n, x, n[DECODING] + n[TOKENS])
+        tokenwise_s = tokens_s(n, x, decode_tokens(n) + n[TOKENS])
     step_s = (
         tokenwise_s
         + x[SEQUENCE_S] * (n[DECODING] + prefills)
         + x[PREFILL_S] * n[ADMISSIONS]
-        + x[CONTEXT_S] * (n[CONTEXT] + n[READS])
-        + x[WINDOW_S] * (n[WINDOW_CONTEXT] + n[WINDOW_READS])
+        + x[CONTEXT_S] * (n[CONTEXT] / UNIT + n[READS])
+        + x[WINDOW_S] * (n[WINDOW_CONTEXT] / UNIT + n[WINDOW_READS])
         + x[PAIR_S] * x[PAIRS]
         + x[WINDOW_PAIR_S] * x[WINDOW_PAIRS]
     )
+    if MANAGED:
+        step_s += x[MOVED_S]
+        x[MOVED_S] = 0.0
     if measuring(n):
         x[PREFILL_BUSY_S] += step_s - plain_s
         n[MIXED_TOKENS] += n[DECODING]
@@ -230,11 +104,16 @@ def mixed_step(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArr
         emit(n, x, r, t, q, q[READIED, at])
     n[READY] = 0
     n[TOKENS] = 0
+    if MANAGED and n[STATIC] and n[BATCH_LEFT] == 0:
+        disband(n)
 
 
 @compiled
 def emit(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, request: int) -> None:
     """A finished prefill gives one token: the first, or after a preemption the next."""
+    if MANAGED and r[GENERATED, request] == 0 and not n[STATIC] and x[NOW] > t[ARRIVAL, request] + x[PATIENCE_S]:
+        give_up(n, x, r, t, q, request)
+        return
     kv_tokens = r[PROMPT, request] + r[GENERATED, request]
     r[GENERATED, request] += 1
     r[LOST_BLOCKS, request] = 0
@@ -242,63 +121,98 @@ def emit(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, re
         t[FIRST, request] = x[NOW]
     elif measuring(n):
         count_gaps(n, x, x[NOW] - t[LOST_AT, request], 0.0, 1, 1)
-    if r[GENERATED, request] == r[OUTPUT, request]:
-        n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS]
+    if r[GENERATED, request] < r[OUTPUT, request]:
+        join(n, r, q, request, kv_tokens)
+    elif MANAGED and n[STATIC]:
+        join(n, r, q, request, kv_tokens)
+        n[BATCH_LEFT] -= 1
         finish(n, x, r, t, request)
     else:
-        join(n, r, q, request, kv_tokens)
+        n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS]
+        finish(n, x, r, t, request)
 
 
 @inlined
-def block_steps(n: IntArray, steps: int) -> int:
-    """How many of ``steps`` steps the free blocks allow (the first has its blocks already)."""
-    more = steps - 1
-    if (more // n[BLOCK_TOKENS] + 1) * n[DECODING] <= n[FREE]:
+def wait_steps(x: FloatArray, until_s: float, first_s: float, rise: float, steps: int) -> int:
+    """Steps to the first boundary at or after a time."""
+    wait_s = until_s - x[NOW]
+    return steps_until(wait_s, first_s, rise, steps) if wait_s > 0.0 else 0
+
+
+@inlined
+def until_arrival(
+    n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, first_s: float, rise: float, steps: int
+) -> int:
+    """Steps after which the next arrival may start."""
+    arrival = next_arrival(n, r, t)
+    if isinf(arrival):
         return steps
-    cycles = n[FREE] // n[DECODING]
-    left = n[FREE] - cycles * n[DECODING]
-    allowed = cycles * n[BLOCK_TOKENS]
-    while allowed < more:
-        left -= n[RESIDUES + (n[STEP] + 1 + allowed) % n[BLOCK_TOKENS]]
-        if left < 0:
-            break
-        allowed += 1
-    return int(min(allowed, more) + 1)
+    queued = 1 if n[QUEUED_STEP] else 0
+    return min(steps, max(1, wait_steps(x, arrival, first_s, rise, steps) + queued))
+
+
+@compiled
+def until_event(
+    n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, first_s: float, rise: float, steps: int
+) -> int:
+    """Steps after which somebody may start, loses patience, or has fetched. While all slots are taken nobody starts."""
+    event_s = min(deadline(n, x, r, t), next_fetch(n, x, r, t, q))
+    if n[DECODING] < n[MAX_SEQS] and not n[STATIC]:
+        steps = until_arrival(n, x, r, t, first_s, rise, steps)
+    else:
+        event_s = min(event_s, next_arrival(n, r, t) + x[PATIENCE_S])
+    if isinf(event_s):
+        return steps
+    return min(steps, max(1, wait_steps(x, event_s, first_s, rise, steps)))
 
 
 @inlined
-def grow(n: IntArray, more: int) -> None:
-    """Blocks of the ``more`` steps after the coming one."""
-    cycles = more // n[BLOCK_TOKENS]
-    count = cycles * n[DECODING]
-    for step in range(n[STEP] + 1 + cycles * n[BLOCK_TOKENS], n[STEP] + 1 + more):
-        count += n[RESIDUES + step % n[BLOCK_TOKENS]]
-    take_blocks(n, count)
+def until_change(
+    n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, first_s: float, rise: float, steps: int
+) -> int:
+    """Steps after which somebody may start or leave, or the caller wants to look."""
+    if MANAGED:
+        if steps > 1:
+            steps = until_event(n, x, r, t, q, first_s, rise, steps)
+    else:
+        if not PACED and steps > 1:
+            steps = block_steps(n, steps)
+        if steps > 1 and next_waiting(n, r, q) < 0:
+            steps = until_arrival(n, x, r, t, first_s, rise, steps)
+    if steps > 1 and not isinf(x[UNTIL_S]):
+        steps = steps_until(x[UNTIL_S] - x[NOW], first_s, rise, steps)
+    return steps
+
+
+@inlined
+def take_ahead(n: IntArray, r: IntArray, q: IntArray, steps: int) -> int:
+    """Takes the blocks of a leap; returns how many steps they last."""
+    if MANAGED and n[STATIC]:
+        return steps
+    if PACED:
+        return grow_paced(n, r, q, steps)
+    if MANAGED and steps > 1:
+        steps = block_steps(n, steps)
+    grow(n, steps - 1)
+    return steps
 
 
 @inlined
 def leap(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, longest: int) -> None:
     """Decodes until something changes: a sequence is due, blocks run out, a window fills or a request arrives."""
     first_s = decode_s(n, x)
-    rise_s = x[CONTEXT_S] * n[DECODING] + x[WINDOW_S] * n[WINDOW_GROWING]
+    rise = rise_s(n, x)
+    if MANAGED:
+        first_s += x[MOVED_S]
+        x[MOVED_S] = 0.0
     steps = min((q[DONE, 0] >> KEY_BITS) - n[STEP], longest)
     if n[CROSS_HEAP] > 0:
         steps = min(steps, max(1, (q[CROSS, 0] >> KEY_BITS) - n[STEP]))
-    if steps > 1:
-        steps = block_steps(n, steps)
-    if steps > 1 and next_waiting(n, q) < 0:
-        arrival = next_arrival(n, r, t)
-        if not isinf(arrival):
-            queued = 1 if n[QUEUED_STEP] else 0
-            wait_s = arrival - x[NOW]
-            until = steps_until(wait_s, first_s, rise_s, steps) if wait_s > 0.0 else 0
-            steps = min(steps, max(1, until + queued))
-    if steps > 1 and not isinf(x[UNTIL_S]):
-        steps = steps_until(x[UNTIL_S] - x[NOW], first_s, rise_s, steps)
-    grow(n, steps - 1)
-    account(n, x, first_s, rise_s, steps)
-    x[BEFORE] = x[NOW] + (steps - 1) * first_s + rise_s * (steps - 1) * (steps - 2) / 2
-    x[NOW] += steps * first_s + rise_s * steps * (steps - 1) / 2
+    steps = until_change(n, x, r, t, q, first_s, rise, steps)
+    steps = take_ahead(n, r, q, steps)
+    account(n, x, first_s, rise, steps)
+    x[BEFORE] = x[NOW] + (steps - 1) * first_s + rise * (steps - 1) * (steps - 2) / 2
+    x[NOW] += steps * first_s + rise * steps * (steps - 1) / 2
     advance(n, x, r, t, q, steps)
 
 
@@ -307,11 +221,13 @@ def arrive(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) 
     """Lets requests in at a step boundary; an idle engine jumps to the next arrival. False: nothing is left to do."""
     if x[NOW] >= x[UNTIL_S]:
         return False
+    if MANAGED:
+        return attend(n, x, r, t, q)
     idle = n[DECODING] == 0 and n[PARTIAL] < 0
     until_s = x[BEFORE] if n[QUEUED_STEP] and not idle else x[NOW]
     if next_arrival(n, r, t) <= until_s:
         issue(n, r, t, until_s)
-    if idle and next_waiting(n, q) < 0:
+    if idle and next_waiting(n, r, q) < 0:
         arrival = next_arrival(n, r, t)
         if arrival >= x[UNTIL_S]:
             return False
@@ -321,36 +237,56 @@ def arrive(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) 
     return True
 
 
-def _fingerprint() -> int:
-    """Of all compiled source: numba looks for changes only in the file of the function it caches."""
-    parts: list[object] = []
-    for module in (simulate_layout, simulate_kernel, sys.modules[__name__]):
-        for name, value in sorted(vars(module).items()):
-            if isinstance(value, int | float):
-                parts.append((name, value))
-            elif hasattr(value, "py_func"):
-                parts.append((name, value.py_func.__code__.co_code, value.py_func.__code__.co_consts))
-    return zlib.crc32(repr(parts).encode())
+@compiled
+def attend(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -> bool:
+    """The same where fetches end and clients lose patience."""
+    while True:
+        idle = n[DECODING] == 0 and n[PARTIAL] < 0
+        issue(n, r, t, x[BEFORE] if n[QUEUED_STEP] and not idle else x[NOW])
+        fetch_until(n, x, r, t, q, x[NOW])
+        lose_patience(n, x, r, t, q)
+        if n[DECODING] > 0 or n[PARTIAL] >= 0 or may_start(n, r, next_waiting(n, r, q)):
+            return True
+        event_s = min(next_arrival(n, r, t), next_fetch(n, x, r, t, q), deadline(n, x, r, t))
+        if event_s >= x[UNTIL_S] or isinf(event_s):
+            return False
+        x[NOW] = max(x[NOW], event_s)
+        x[BEFORE] = x[NOW]
 
 
-def _compile(code: int) -> Run:
-    @cached
+@compiled
+def serve(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -> None:
+    """Simulates until every measured request has ended, nothing is left, MAX_EVENTS rounds are done, or UNTIL_S."""
+    wanted = n[END_MEASURED] - n[FIRST_MEASURED]
+    while n[MEASURED] < wanted and n[EVENTS] < n[MAX_EVENTS] and arrive(n, x, r, t, q):
+        n[EVENTS] += 1
+        preempted = preempt(n, x, r, t, q)
+        fill(n, x, r, t, q, not preempted)
+        if n[READY] > 0 or n[PARTIAL] >= 0:
+            mixed_step(n, x, r, t, q)
+        elif n[DECODING] > 0:
+            leap(n, x, r, t, q, 1 if preempted else 1 << 40)
+
+
+def _main(code: int) -> FunctionType:
     def run(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -> None:
         n[CODE] = code  # a free variable is part of the key numba caches under
-        wanted = n[END_MEASURED] - n[FIRST_MEASURED]
-        while n[MEASURED] < wanted and n[EVENTS] < n[MAX_EVENTS] and arrive(n, x, r, t, q):
-            n[EVENTS] += 1
-            preempted = preempt(n, x, r, t, q)
-            fill(n, x, r, t, q, not preempted)
-            if n[READY] > 0 or n[PARTIAL] >= 0:
-                mixed_step(n, x, r, t, q)
-            else:
-                leap(n, x, r, t, q, 1 if preempted else 1 << 40)
+        serve(n, x, r, t, q)
 
-    return run
+    return cast("FunctionType", run)
 
 
 Run: TypeAlias = Callable[[IntArray, FloatArray, IntArray, FloatArray, IntArray], None]
 
-run = _compile(_fingerprint())
-"""Simulates until every measured request is finished, nothing is left, ``max_events`` rounds are done, or UNTIL_S."""
+
+def flags_of(*, managed: bool, paced: bool) -> dict[str, int]:
+    """The constants of a kernel with or without these features."""
+    fine = FINE_BITS if paced else 0
+    return {"MANAGED": managed, "PACED": paced, "PACE_BITS": fine, "UNIT": 1 << fine}
+
+
+@cache
+def kernel(*, managed: bool, paced: bool, jit: bool = True) -> Run:
+    """:func:`serve` for one set of features in use, compiled on first call."""
+    flags = flags_of(managed=managed, paced=paced)
+    return specialise(_main(fingerprint(flags)), flags, jit=jit)
