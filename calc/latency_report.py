@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from calc.evidence import Percentiles
 from calc.messages import Message, msg
+from calc.order_statistics import Bands, bands_of, percentiles_of, quantile
 from calc.simulator.replica import Replica
 from calc.simulator.simulate import SimulationResult
 from calc.step.roofline import binding
 from calc.workload import Closed, FloatArray, Slo, Workload
 
-Interval: TypeAlias = tuple[float, float]
-
-BATCHES = 10
-"""Stretches of a run that are compared to see how much neighbours are alike: long ones, as queues last."""
-T95_TWO_SIDED = 2.262
-"""95 % two-sided quantile of Student's t with so many batches less one."""
 GROWING_WAIT = 0.02
 """Seconds of wait gained per second of arrivals from which a queue counts as growing without end."""
 NEAR_LIMIT_SHARE = 0.85
 """Below this share of the estimated limit a growing queue is taken for a fluctuation."""
 NOTABLE_QUEUE_SHARE = 0.1
 """Share of the end-to-end time from which waiting, not the step, is what binds."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bands:
-    """95 % intervals in seconds of percentiles over requests, by order statistics: ranks n·p ± 2.26·√(n·v).
-
-    v is the variance of "at or below the percentile" over stretches of the run (batch means), at least p(1−p): in a
-    queue neighbours are alike, and counting them as independent makes intervals several times too narrow. Within a
-    tenth of the stability limit even these are: a run is then shorter than its queues (coverage: tests).
-    """
-
-    p50_s: Interval
-    p90_s: Interval
-    p95_s: Interval
-    p99_s: Interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,9 +133,9 @@ def build_report(
         prefill_compute_share=result.prefill_busy_s / result.busy_s if result.busy_s else 0.0,
         calibration=calibration,
         notes=replica.notes + _notes(result, workload, ranks),
-        ttft_band=_bands(times.ttft_s, ttft) if bands else None,
-        tpot_band=_bands(times.tpot_s, tpot) if bands else None,
-        e2e_band=_bands(times.e2e_s, e2e) if bands else None,
+        ttft_band=bands_of(times.ttft_s, ttft) if bands else None,
+        tpot_band=bands_of(times.tpot_s, tpot) if bands else None,
+        e2e_band=bands_of(times.e2e_s, e2e) if bands else None,
         slo_met=_meets(slo, result, ttft, e2e) and not saturated if attained is not None else None,
         goodput_per_s=rate * ranks * attained if attained is not None else None,
         limit=replica.limits.binds,
@@ -232,58 +211,17 @@ class Times:
         return None if all(target is None for _, target in targets) else float(within.mean())
 
 
-def _quantile(rising: FloatArray, share: float) -> float | None:
-    """Linear between the closest ranks of a sorted array."""
-    if rising.size == 0:
-        return None
-    at = share * (rising.size - 1)
-    low = int(at)
-    high = min(low + 1, rising.size - 1)
-    return float(rising[low] + (rising[high] - rising[low]) * (at - low))
-
-
-def percentiles_of(rising: FloatArray) -> Percentiles:
-    """Mean and P50, P90, P95, P99 of a sorted array; without values none of them."""
-    if rising.size == 0:
-        return Percentiles()
-    return Percentiles(
-        mean_s=float(rising.mean()),
-        p50_s=_quantile(rising, 0.5),
-        p90_s=_quantile(rising, 0.9),
-        p95_s=_quantile(rising, 0.95),
-        p99_s=_quantile(rising, 0.99),
-    )
-
-
 def _gap_percentiles(result: SimulationResult) -> Percentiles:
     p50, p90, p95, p99 = result.gap_quantiles((0.5, 0.9, 0.95, 0.99))
     return Percentiles(mean_s=result.gap_mean_s, p50_s=p50, p90_s=p90, p95_s=p95, p99_s=p99)
 
 
-def _bands(in_order: FloatArray, rising: FloatArray) -> Bands | None:
-    if rising.size == 0:
-        return None
-    last = rising.size - 1
-    stretches = in_order[: in_order.size - in_order.size % BATCHES].reshape(BATCHES, -1)
-
-    def band(share: float) -> Interval:
-        variance = share * (1 - share)
-        if stretches.size:
-            reached = (stretches <= np.float64(_quantile(rising, share) or 0.0)).mean(axis=1)
-            variance = max(variance, stretches.shape[1] * float(reached.var(ddof=1)))
-        half = T95_TWO_SIDED * float(np.sqrt(rising.size * variance))
-        low, high = share * last - half, share * last + half
-        return float(rising[max(0, int(np.floor(low)))]), float(rising[min(last, int(np.ceil(high)))])
-
-    return Bands(p50_s=band(0.5), p90_s=band(0.9), p95_s=band(0.95), p99_s=band(0.99))
-
-
 def _meets(slo: Slo, result: SimulationResult, ttft: FloatArray, e2e: FloatArray) -> bool:
     share = slo.percentile_share
     reached = (
-        (_quantile(ttft, share), slo.ttft_s),
+        (quantile(ttft, share), slo.ttft_s),
         (result.gap_quantiles((share,))[0], slo.itl_s),
-        (_quantile(e2e, share), slo.e2e_s),
+        (quantile(e2e, share), slo.e2e_s),
     )
     return all(target is None or value is None or value <= target for value, target in reached)
 

@@ -25,7 +25,7 @@ parts.answer(
 names = {
     "load": t("Load"),
     "path": t("Path"),
-    "requests": t("Requests apart"),
+    "requests": t("By request"),
     "textbook": t("Textbook"),
     "strategies": t("Strategies"),
     "offload": t("Offload"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from calc.anatomy.run import Run
 from calc.evidence import Percentiles
-from calc.latency_report import percentiles_of
+from calc.order_statistics import percentiles_of
 from calc.simulator.simulate import SimulationResult
 from calc.workload import FloatArray, IntArray
 

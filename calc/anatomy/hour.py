@@ -11,9 +11,10 @@ import numpy as np
 
 from calc.errors import InputError
 from calc.evidence import Percentiles
-from calc.latency_report import Times, percentiles_of
+from calc.latency_report import Times
 from calc.memory import MemoryReport
 from calc.messages import Message, msg
+from calc.order_statistics import percentiles_of
 from calc.scenario import Scenario
 from calc.simulator.arrivals import plan_requests
 from calc.simulator.replica import MAX_SIMULATED, Replica, prepare

@@ -171,12 +171,7 @@ def facts(latency: LatencyReport) -> list[str]:
     )
     return [
         *met,
-        t(
-            "Served {rate:rate} and {tokens:toks} output; {concurrency:.3g} in flight.",
-            rate=latency.request_rate_per_s,
-            tokens=latency.output_tokens_per_s,
-            concurrency=latency.concurrency,
-        ),
+        _served(latency),
         t(
             "KV usage mean {mean:pct}, max {most:pct}; {preempted:pct} preemptions per request.",
             mean=latency.kv_usage_mean_share,
@@ -185,6 +180,20 @@ def facts(latency: LatencyReport) -> list[str]:
         ),
         t("{mixed:pct} of output tokens come from steps that also prefill.", mixed=latency.mixed_step_share),
     ]
+
+
+def _served(latency: LatencyReport) -> str:
+    rate, tokens = latency.request_rate_per_s, latency.output_tokens_per_s
+    if unstable(latency):
+        return t(
+            "Served {rate:rate} and {tokens:toks} output; more in flight with every minute.", rate=rate, tokens=tokens
+        )
+    return t(
+        "Served {rate:rate} and {tokens:toks} output; {concurrency:.3g} in flight.",
+        rate=rate,
+        tokens=tokens,
+        concurrency=latency.concurrency,
+    )
 
 
 def formulas(scenario: Scenario, memory: MemoryReport) -> list[str]:

@@ -177,7 +177,7 @@ def _verdict(trial: BudgetTrial, slo: Slo) -> str:
 
 def budget_sentence(trials: Sequence[BudgetTrial]) -> str:
     """The trade in one sentence."""
-    usable = [trial for trial in trials if trial.latency is not None and not trial.latency.saturated]
+    usable = [trial for trial in trials if trial.latency is not None and not unstable(trial.latency)]
     if len(usable) < 2:  # noqa: PLR2004 - a trade needs two
         return t("At this load no other token budget gives a steady latency.")
     first, last = usable[0], usable[-1]
