@@ -115,6 +115,8 @@ class Engine:
     """A request starts only when blocks for its whole output are left, so that none is evicted (TensorRT-LLM)."""
     layer_launch_share: float = 1.0
     """Launch latency of a layer's kernels relative to vLLM's: fused kernels are fewer."""
+    step_host_factor: float = 1.0
+    """Host time between steps relative to vLLM's V1 engine without asynchronous scheduling."""
     host_launch_factor: float = 1.0
     """Host time to launch a kernel outside captured graphs, relative to vLLM's compiled graphs."""
     weight_bandwidth_gain: float = 1.0

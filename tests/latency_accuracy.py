@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -54,12 +54,15 @@ WHOLE_NODE = 8
 RECV_MANY = 16
 """From so many users on SGLang's script polls less often."""
 LONG_PROMPT = "8k1k"
+ASYNC = "async_scheduling"
+"""Not a part of a case: the engine version's own, changed here."""
 RECIPES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "Llama TensorRT-LLM TP < 8, 1 k prompts": (
         "batch_wait_timeout_iters 20, batch_wait_max_tokens_ratio 0.9",
         {"extra_engine_args": {"batch_wait_timeout_iters": 20}},
     ),
     "Llama TensorRT-LLM TP 8, 1 k prompts": ("none of them", {}),
+    "Llama vLLM": ("async-scheduling, which 0.11 leaves off", {ASYNC: True}),
     "DeepSeek-R1 SGLang H200": (
         "BF16 cache, which the case calls FP8; chunks of 32,768",
         {
@@ -259,19 +262,20 @@ def _number(value: float) -> str:
 
 
 def recipe_of(row: Outcome) -> str | None:
+    """Which of the scripts the point was run with, where it changes something."""
     point, deployment = row.point, row.point.scenario.deployment
-    users = point.case["workload"]["arrivals"].get("concurrency", 0)
-    sglang = deployment.engine.id == "sglang"
-    if "inferencex" not in point.id or (LONG_PROMPT in point.id and not sglang):
+    if "inferencex" not in point.id:
         return None
-    if "Llama" in point.id and deployment.engine.id == "tensorrt-llm":
-        return f"Llama TensorRT-LLM TP {'8' if deployment.tp == WHOLE_NODE else '< 8'}, 1 k prompts"
-    if deployment.engine.id == "tensorrt-llm":
-        return "DeepSeek-R1 TensorRT-LLM H200"
-    if sglang:
-        many = "from 16" if users >= RECV_MANY else "up to 8"
+    if deployment.engine.id == "vllm":
+        return "Llama vLLM"
+    if deployment.engine.id == "sglang":
+        many = "from 16" if point.case["workload"]["arrivals"]["concurrency"] >= RECV_MANY else "up to 8"
         return "DeepSeek-R1 SGLang H200" if "H200" in point.id else f"DeepSeek-R1 SGLang B200, {many} users"
-    return None
+    if LONG_PROMPT in point.id:
+        return None
+    if "Llama" not in point.id:
+        return "DeepSeek-R1 TensorRT-LLM H200"
+    return f"Llama TensorRT-LLM TP {'8' if deployment.tp == WHOLE_NODE else '< 8'}, 1 k prompts"
 
 
 def as_run(row: Outcome) -> Outcome:
@@ -279,7 +283,12 @@ def as_run(row: Outcome) -> Outcome:
     name = recipe_of(row)
     if name is None:
         return row
-    scenario = read_case({**row.point.case, **RECIPES[name][1]})[0]
+    changes = dict(RECIPES[name][1])
+    is_async = changes.pop(ASYNC, None)
+    scenario = read_case({**row.point.case, **changes})[0]
+    if is_async is not None:
+        engine = replace(scenario.deployment.engine, async_scheduling=bool(is_async))
+        scenario = replace(scenario, deployment=replace(scenario.deployment, engine=engine))
     return Outcome(point=row.point, report=predict(scenario))
 
 
@@ -302,11 +311,23 @@ def recipes_table(found: Sequence[Outcome]) -> str:
                 str(len(chosen)),
                 settings,
                 f"{np.median(missing):.1f} ({min(missing):.0f} to {max(missing):.0f})",
-                median_text([row.error("ttft_ms") for row in chosen], few=1),
-                median_text([row.error("ttft_ms") for row in asked], few=1),
+                *(
+                    median_text([row.error(metric) for row in kept], few=1)
+                    for metric in ("tpot_ms", "ttft_ms")
+                    for kept in (chosen, asked)
+                ),
             ]
         )
-    head = ("runs", "points", "their script sets", "missing from TTFT, steps", "TTFT as asked", "with those settings")
+    head = (
+        "runs",
+        "points",
+        "their script sets",
+        "missing from TTFT, steps",
+        "TPOT as asked",
+        "so set",
+        "TTFT as asked",
+        "so set",
+    )
     return table(head, rows)
 
 

@@ -210,3 +210,17 @@ def test_a_step_beyond_captured_graphs_takes_at_least_its_launches() -> None:
     assert tokens_s(model, 500) < model.eager_s
     parts = model.parts_s(600, 0, 0)
     assert sum(parts.values()) == pytest.approx(model.eager_s)
+
+
+@pytest.mark.parametrize(
+    ("model", "tp", "measured_ms"),
+    [("meta-llama/Meta-Llama-3.1-70B-Instruct", 4, 16.23), ("mistralai/Mixtral-8x7B-v0.1", 2, 14.98)],
+)
+def test_the_first_engine_of_vllm_takes_longer_between_steps(model: str, tp: int, measured_ms: float) -> None:
+    """vLLM CI, build 9515 (V0 engine), H200: 8 sequences of 32 + 128 tokens, end-to-end time over 128 tokens."""
+    first, second = (
+        step_model(deployed(model, "h200", tp=tp, engine_version=version)).decode_s(8, 8 * 96) * 1000
+        for version in ("0.6.3", "0.9.0")
+    )
+    assert first == pytest.approx(measured_ms, rel=0.05)
+    assert second < first

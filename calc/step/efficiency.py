@@ -47,7 +47,8 @@ class Efficiency:
     step_s: float = 0.3e-3
     """Per step with asynchronous scheduling."""
     sync_step_s: float = 1.4e-3
-    """Per step when the engine prepares the next one only after the last: 2–3 ms on 1–2 B models in 2025."""
+    """Per step when the engine prepares the next one only after the last. Between 2–3 ms seen on 1–2 B models in 2025
+    and the runs of docs/accuracy.md, whose scripts switched asynchronous scheduling on though no case states it."""
     prefill_s: float = 0.2e-3
     """Once per admitted request."""
     allreduce_s: Mapping[int, float] = field(default_factory=lambda: {2: 8e-6, 4: 9e-6, 8: 10e-6})

@@ -180,7 +180,7 @@ def step_model(deployment: Deployment, *, efficiency: Efficiency | None = None, 
         classes=classes,
         pp=deployment.pp,
         fixed_s=_layers_s(model, shares, deployment.engine.layer_launch_share)
-        + (shares.step_s if settings.async_scheduling else shares.sync_step_s),
+        + (shares.step_s if settings.async_scheduling else shares.sync_step_s * deployment.engine.step_host_factor),
         eager_s=_eager_s(model, shares) * deployment.engine.host_launch_factor,
         collectives=collectives(deployment, shares),
         activation_token_s=state_token_s + activation_bytes(deployment) / (bandwidth * shares.activation_share),
