@@ -18,6 +18,7 @@ from calc.latency import LatencyReport
 from calc.messages import msg
 from calc.step.efficiency import efficiency_of
 from calc.step.roofline import StepModel, step_model
+from calc.workload import FloatArray
 
 FASTER_THAN_POSSIBLE = 0.95
 """Measured time ÷ the least the hardware allows, below which a figure is refused: clocks and data sheets differ a
@@ -32,6 +33,8 @@ UNIT_RATIO = 100.0
 """All latencies of a point so many times too long or short: milliseconds taken for seconds, or the reverse."""
 SAME_LOAD_RATIO = {"tpot": 1.35, "itl": 1.5, "e2e": 1.35, "ttft": 2.5}
 """Equal loads on equal deployments differ by less: repeated runs of one setup scatter by up to 16 % in TPOT."""
+MOST_SIGMAS = 6.0
+"""Length of the fit in widths of the prior: 20 published setups lie within 2.8, chance alone within 5."""
 UNEXPLAINED_LOG = 0.4
 """A decode latency still a factor 1.5 off after the fit: no factor explains the points together."""
 
@@ -197,6 +200,19 @@ def _check_first_token(network_s: float, steps: float) -> None:
                 "token: the requests waited for something else; check load and lengths of the points.",
                 network=network_s,
                 steps=max(0.0, steps),
+            )
+        )
+
+
+def check_distance(z: FloatArray) -> None:
+    """Many constants a little beyond belief are as unlikely as one far beyond it."""
+    sigmas = float(np.sqrt(z @ z))
+    if sigmas > MOST_SIGMAS:
+        raise CalibrationRefused(
+            msg(
+                "The fitted constants lie {sigmas:.2g} standard deviations from any deployment measured so far: check "
+                "model, GPU, lengths and load of the points.",
+                sigmas=sigmas,
             )
         )
 

@@ -15,12 +15,11 @@ from calc.calibrate.solve import Solution, gauss_newton, solve
 from calc.calibrate.transfer import scope_of
 from calc.calibrate.trial import Point, Trial
 from calc.latency import LatencyReport
-from calc.workload import FloatArray
 
 MOST_POINTS = 50
 """Load points taken into one fit."""
-LEAVE_OUT_ROUNDS = 2
-"""Gauss-Newton rounds, with the Jacobian of the whole fit, that forget one point."""
+LEAVE_OUT_ROUNDS = 5
+"""Gauss-Newton rounds in the linear model of the whole fit that forget one point; the robust weights settle in them."""
 UNNAMED = "measurements"
 DIGITS = 4
 """Of a factor: no measurement tells more."""
@@ -97,6 +96,7 @@ def calibrate(observations: Sequence[Observation], *, source: str = "", date: st
     calibration = replace(trial.template, factors=factors, not_identified=unknown)
     after = [point.report(calibration) for point in points]
     checks.check_factors(observations[0].scenario.deployment, factors)
+    checks.check_distance(solved.z)
     checks.check_agreement(observations, after)
     residuals = _residuals(points, before, after, _left_out(trial, solved))
     return Fit(
@@ -148,7 +148,7 @@ def _absent(code: str) -> Fitted:
 
 
 def _left_out(trial: Trial, solved: Solution) -> Sequence[LatencyReport | None]:
-    """Each point predicted by the others: their minimum, found from the common one with the common Jacobian."""
+    """Each point predicted by the others: their minimum, found from the common one in the common linear model."""
     if len(trial.points) == 1:
         return [None]
     reports = []
@@ -157,15 +157,10 @@ def _left_out(trial: Trial, solved: Solution) -> Sequence[LatencyReport | None]:
         jacobian = np.delete(solved.jacobian, rows, axis=0)
         z, r = solved.z, np.delete(solved.residuals, rows)
         for _ in range(LEAVE_OUT_ROUNDS):
-            z = z + gauss_newton(r, jacobian, z, prior.ROBUST_SIGMAS)
-            r = _others(trial, index, z)
+            step = gauss_newton(r, jacobian, z, prior.ROBUST_SIGMAS)
+            z, r = z + step, r + jacobian @ step
         reports.append(point.report(trial.calibration(z)))
     return reports
-
-
-def _others(trial: Trial, left_out: int, z: FloatArray) -> FloatArray:
-    places = (index for index in range(len(trial.points)) if index != left_out)
-    return np.concatenate([trial.residuals_of(index, z) for index in places])
 
 
 def _residuals(

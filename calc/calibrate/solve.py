@@ -1,7 +1,8 @@
 """Levenberg-Marquardt with a Gaussian prior and a robust loss, for few parameters and functions that cost milliseconds.
 
 Minimises Σ ρ(rᵢ(z)) + |z|², z in units of the prior's width and ρ(r) = 2c²(√(1 + r²/c²) − 1), pseudo-Huber. The
-Jacobian comes from finite differences and is carried on by Broyden's rank-one update while steps succeed.
+Jacobian comes from finite differences and is carried on by Broyden's rank-one update while steps succeed; at the
+minimum it is taken anew, because intervals rest on it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from calc.workload import FloatArray
 
 Residuals: TypeAlias = Callable[[FloatArray], FloatArray]
 
-DIFFERENCE = 0.1
+DIFFERENCE = 0.2
 """Step of the finite differences in prior widths: far above what chance in a simulated queue moves."""
 MOST_ROUNDS = 12
 LARGEST_STEP = 1.5
 """Of one round, in prior widths."""
+SMALLEST_STEP = 0.01
 ENOUGH = 1e-3
 """A round that lowers the loss by less is the last."""
 FIRST_DAMPING, MOST_DAMPING, STRONGER, WEAKER = 1e-2, 1e6, 8.0, 0.2
@@ -67,8 +69,10 @@ def solve(residuals_of: Residuals, start: FloatArray, robust: float) -> Solution
                 break
         elif not fresh:
             jacobian, fresh = differences(residuals_of, z, r), True
-        elif (damping := damping * STRONGER) > MOST_DAMPING or float(np.abs(step).max()) < DIFFERENCE * DIFFERENCE:
+        elif (damping := damping * STRONGER) > MOST_DAMPING or float(np.abs(step).max()) < SMALLEST_STEP:
             break
+    if not fresh:
+        jacobian = differences(residuals_of, z, r)
     return Solution(z=z, residuals=r, jacobian=jacobian, covariance=_covariance(r, jacobian, robust), loss=loss)
 
 

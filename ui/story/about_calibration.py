@@ -78,7 +78,10 @@ def unidentified(fit: Fit, constants: Sequence[Constant]) -> str:
     names = [t(MEANINGS[one.code]) for one in constants if one.code in fit.not_identified]
     if not names:
         return t("The points tell every constant that plays a part here.")
-    return t("These points cannot tell: {names}. They stay near what is assumed.", names=t(", ").join(names))
+    return t(
+        "These points cannot tell: {names}. They stay as assumed, or move only with what they cannot be told from.",
+        names=t(", ").join(names),
+    )
 
 
 def valid_for(calibration: Calibration) -> str:
