@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from calc.latency_report import Bands, LatencyReport, LoadSweep, build_report
+from calc.latency_report import LatencyReport, LoadSweep, build_report, verdict
 from calc.memory import MemoryReport
+from calc.order_statistics import Bands
 from calc.scenario import Scenario
 from calc.simulator.replica import Replica, prepare, run_replica
 from calc.step.efficiency import Efficiency
@@ -67,8 +68,12 @@ def sweep(
     seed: int = 1,
     efficiency: Efficiency | None = None,
     calibration: str | None = None,
+    operating: LatencyReport | None = None,
 ) -> LoadSweep:
-    """Reports from light load to beyond the stability limit, the operating load among them, and the knee."""
+    """Reports from light load to beyond the stability limit, the operating load among them, and the knee.
+
+    ``operating``: what :func:`predict` said of the operating load with the same requests and seed, if it is known.
+    """
     replica = prepare(scenario, memory, seed, efficiency)
     name = replica.calibration if calibration is None else calibration
     workload = scenario.workload
@@ -76,7 +81,13 @@ def sweep(
         workload = replace(workload, num_requests=min(workload.num_requests, SWEEP_REQUESTS))
 
     def at(load: float) -> LatencyReport:
+        if operating is not None and load == load_of(workload):
+            return operating
         return _predict(scenario.slo, replica, with_load(workload, load), requests, seed, name)
+
+    def met(load: float) -> bool:
+        loaded = with_load(workload, load)
+        return verdict(scenario.slo, replica, loaded, run_replica(replica, loaded, requests, seed)).fine
 
     loads = _loads(replica, workload, points)
     reports = tuple(at(load) for load in loads)
@@ -85,7 +96,7 @@ def sweep(
         loads=loads,
         reports=reports,
         operating_load=load_of(workload),
-        knee_load=_knee(loads, reports, at) if _has_target(scenario.slo) else None,
+        knee_load=_knee(loads, reports, met) if _has_target(scenario.slo) else None,
         max_rate_per_s=replica.limits.max_rate_per_s * replica.split,
     )
 
@@ -165,7 +176,7 @@ def _predict(
 def _knee(
     loads: tuple[float, ...],
     reports: tuple[LatencyReport, ...],
-    at: Callable[[float], LatencyReport],
+    is_met: Callable[[float], bool],
 ) -> float | None:
     """Highest load that meets the SLO: the last sweep point that does, refined by bisection towards the next."""
     met = [index for index, report in enumerate(reports) if report.slo_met]
@@ -178,7 +189,7 @@ def _knee(
         middle = round((low + high) / 2) if closed else (low + high) / 2
         if middle in (low, high):
             break
-        if at(middle).slo_met:
+        if is_met(middle):
             low = float(middle)
         else:
             high = float(middle)

@@ -49,3 +49,11 @@ def cases_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no folder of real observations at {folder.name}: set PLIMSOLL_CASES to check against them")
     return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _checked_pictures() -> None:
+    """Plotly checks every property of every picture in tests; pages skip that."""
+    from ui.charts.sketch import Sketch
+
+    Sketch.checked = True

@@ -30,6 +30,7 @@ from data.store import Action, AddOutcome, OwnEntry, Store, StoredStartupLog, de
 from data.store_own import newest_of_each
 from probe.driver import driver_report
 from probe.nvml import NvmlReport
+from ui import fields
 from ui.measuring import Desk
 
 KEPT = 128
@@ -168,6 +169,12 @@ def example() -> Mapping[str, Any]:
 
 
 @st.cache_resource(show_spinner=False)
+def example_values() -> fields.Values:
+    """Widget values of the worked example; copy them before changing one."""
+    return fields.to_values(example())
+
+
+@st.cache_resource(show_spinner=False)
 def store() -> Store:
     """The one database of this process."""
     return Store(default_path())
@@ -235,7 +242,9 @@ def queue(asked: Asked) -> QueueReport:
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _sweep(key: str, points: int, requests: int) -> LoadSweep:
-    return sweep(_ask(key).scenario, points=points, requests=requests)
+    scenario = _ask(key).scenario
+    known = _latency(key, requests) if scenario.workload.num_requests is None else None
+    return sweep(scenario, points=points, requests=requests, operating=known)
 
 
 def load_sweep(asked: Asked, *, points: int = 5, requests: int = 1000) -> LoadSweep:

@@ -78,11 +78,12 @@ def write_link() -> None:
     wanted = fields.to_link(values(), defaults())
     if (language := text.current()) != _browser_language():
         wanted[LANGUAGE_KEY] = language
-    for key in (*fields.EMPTY, LANGUAGE_KEY):
-        if key in wanted and st.query_params.get(key) != wanted[key]:
-            st.query_params[key] = wanted[key]
-        elif key not in wanted and key in st.query_params:
+    written = st.query_params.to_dict()
+    for key in {*wanted, *written} & {*fields.EMPTY, LANGUAGE_KEY}:
+        if key not in wanted:
             del st.query_params[key]
+        elif written.get(key) != wanted[key]:
+            st.query_params[key] = wanted[key]
 
 
 def fragment(*, run_every: float | None = None) -> Callable[[Callable[[], None]], Callable[[], None]]:
@@ -118,18 +119,19 @@ def callback(body: Callable[..., None]) -> Callable[..., None]:
 
 def defaults() -> fields.Values:
     """Widget values of the worked example: what a visitor with a bare link sees."""
-    return fields.to_values(resources.example())
+    return dict(resources.example_values())
 
 
 def values() -> fields.Values:
     """The widget values of this run; a field whose widget was not drawn yet has the example's."""
-    return {key: st.session_state.get(key, value) for key, value in defaults().items()}
+    known = st.session_state.to_dict()
+    return {key: known.get(key, value) for key, value in resources.example_values().items()}
 
 
 def current() -> Asked:
     """What the user asks now."""
     now = values()
-    return resources.ask(fields.to_case(now, _own_cases(now), price_facts()))
+    return resources.ask(fields.to_case(now, _own_cases(now), _price_facts(now)))
 
 
 def attach_log() -> None:
@@ -270,7 +272,10 @@ def _start_price(code: Any) -> dict[str, Any]:
 
 def price_facts() -> dict[str, str]:
     """Where the scenario's price is from, as far as it is known."""
-    now = values()
+    return _price_facts(values())
+
+
+def _price_facts(now: Mapping[str, Any]) -> dict[str, str]:
     stored = [price_of(row) for row in prices_of(resources.own_prices(), price_name(now["gpu"]))]
     loaded = st.session_state.get(LOADED_PRICE)
     example = {key: value for key, value in defaults().items() if key in {"gpu", "price", "currency"}}

@@ -18,7 +18,6 @@ from calc.workload import Closed, Slo, Workload
 
 SEED = 1
 """The same requests for every lever: differences are the lever's, not the draw's."""
-UNCALIBRATED = "uncalibrated"
 SEARCH_REQUESTS = 200
 """Requests simulated for each step of a search for the highest load."""
 IDLE_REQUESTS = 200
@@ -110,7 +109,7 @@ class _Bench:
         """What is shown of a load."""
         workload = with_load(self.workload, load)
         result = run_replica(self.replica, workload, requests, SEED)
-        return build_report(self.slo, self.replica, workload, result, UNCALIBRATED, bands=False)
+        return build_report(self.slo, self.replica, workload, result, self.replica.calibration, bands=False)
 
     def judge(self, load: float) -> Verdict:
         """What a search asks of it."""
