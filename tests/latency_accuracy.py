@@ -393,11 +393,11 @@ def peers_table(found: Sequence[Outcome]) -> str:
 def latency_page(folder: Path) -> str:
     """The whole part."""
     found = outcomes(folder)
-    tell("the constants refitted, one setup left out at a time; this takes a minute or two")
-    linear = linearise([row.point for row in found], [row.report for row in found])
-    left, ranges = left_out([row.point for row in found], linear)
-    tell("setups calibrated on two of their points")
-    setups = len({row.point.setup for row in found})
+    parts = [_medians(found), _constants(found), _queues(found), _two_points(folder), _hidden(found), _tables(found)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _medians(found: Sequence[Outcome]) -> str:
     return f"""Median size of the error of means, and of P99 for TTFT; in brackets the median with its sign: + is
 predicted too slow. Where the version is not stated, the newest one of the run's date is taken.
 
@@ -405,9 +405,15 @@ predicted too slow. Where the version is not stated, the newest one of the run's
 
 ### What is aimed at
 
-{targets_table(found)}
+{targets_table(found)}"""
 
-### Constants judged on setups they were not fitted on
+
+def _constants(found: Sequence[Outcome]) -> str:
+    tell("the constants refitted, one setup left out at a time; this takes a minute or two")
+    linear = linearise([row.point for row in found], [row.report for row in found])
+    left, ranges = left_out([row.point for row in found], linear)
+    setups = len({row.point.setup for row in found})
+    return f"""### Constants judged on setups they were not fitted on
 
 A setup is equal in model, GPU, split, engine, number formats, lengths and hit share; the {len(found)} points are of
 {setups}. "Tables alone" has kernel tables and costs that others publish, and nothing fitted here. "Setup left out" has
@@ -420,9 +426,11 @@ three columns.
 {constants_table(found, linear, ranges)}
 
 `expert_bandwidth_share` rests on a single recorded run (128 small experts on two RTX PRO 6000): with that setup left
-out it stays at 1. The factors of TensorRT-LLM rest on two models, those of SGLang on one.
+out it stays at 1. The factors of TensorRT-LLM rest on two models, those of SGLang on one."""
 
-### Saturation
+
+def _queues(found: Sequence[Outcome]) -> str:
+    return f"""### Saturation
 
 Closed loops over prompts of 8 k tokens: at which concurrency the KV pool no longer holds all users, and how long the
 others then wait.
@@ -435,13 +443,18 @@ Predicted milliseconds, and how far from the recorded ones. Each is one run of 3
 arrivals and lengths of the same kind, the median TTFT of the first alone moves by a quarter (standard deviation), its
 mean by an eighth.
 
-{recorded_table(found)}
+{recorded_table(found)}"""
 
-### Calibrated on two points of a setup
 
-{two_point_table(folder)}
+def _two_points(folder: Path) -> str:
+    tell("setups calibrated on two of their points")
+    return f"""### Calibrated on two points of a setup
 
-### What settings of the runs hide
+{two_point_table(folder)}"""
+
+
+def _hidden(found: Sequence[Outcome]) -> str:
+    return f"""### What settings of the runs hide
 
 Some runs were started with settings that no case states and that make arrivals wait on purpose. What is missing from
 TTFT, counted in steps, and what is left of the error when the case carries the settings of their published scripts.
@@ -450,9 +463,11 @@ TTFT, counted in steps, and what is left of the error when the case carries the 
 
 DeepSeek-R1 under TensorRT-LLM on H200 is the one setup whose steps are slower than anything here explains: a constant
 4 to 5 ms in every step, and prefill that takes three times what its products need. It looks like the expert kernels of
-that combination; one setup is not enough to say so.
+that combination; one setup is not enough to say so."""
 
-### Other tools
+
+def _tables(found: Sequence[Outcome]) -> str:
+    return f"""### Other tools
 
 Published or measured on points of the same kinds; not the same points one by one.
 
@@ -468,5 +483,4 @@ Published or measured on points of the same kinds; not the same points one by on
 
 ### By setup
 
-{by(found, setup_of, "setup")}
-"""
+{by(found, setup_of, "setup")}"""
