@@ -1,10 +1,12 @@
-"""Short requests against long ones: what each quarter of prompts meets, and behind whose prefill it waits."""
+"""Requests told apart: short against long prompts, classes; what each meets, and behind whose prefill it waits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calc.anatomy.run import Run
 from calc.evidence import Percentiles
@@ -12,12 +14,14 @@ from calc.order_statistics import percentiles_of
 from calc.simulator.simulate import SimulationResult
 from calc.workload import FloatArray, IntArray
 
+BoolArray: TypeAlias = NDArray[np.bool_]
+
 QUARTERS = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quarter:
-    """The requests whose prompts have about the same length; times in seconds."""
+class Group:
+    """Requests of one kind: prompts of about the same length, or one class; times in seconds."""
 
     shortest_tokens: int
     longest_tokens: int
@@ -30,7 +34,7 @@ class Quarter:
     queue_s: float
     """Mean wait from arrival to the first step that works on the request."""
     behind_s: tuple[float, ...]
-    """Of that, while a prompt of each quarter is prefilled; several at once share the time."""
+    """Of that, while a prompt of each group is prefilled; several at once share the time."""
 
     @property
     def other_s(self) -> float:
@@ -38,22 +42,60 @@ class Quarter:
         return self.queue_s - sum(self.behind_s)
 
 
-def quarters(run: Run) -> tuple[Quarter, ...]:
+def quarters(run: Run) -> tuple[Group, ...]:
     """Quarters of the requests by prompt length, shortest first; fewer where many prompts are equally long."""
     edges = np.unique(np.quantile(run.prompt_tokens, QUARTERS))
-    group = np.searchsorted(edges, run.prompt_tokens)
-    everyone = np.searchsorted(edges, run.result.prompt_tokens)
-    kinds = np.unique(group)
-    behind = _behind(run.result, everyone, kinds)
-    finished = ~np.isnan(run.result.finished_s[run.result.measured])
-    waited = behind[:, run.result.measured][:, finished]
-    return tuple(_quarter(run, group == kind, waited) for kind in kinds)
+    return tuple(_told_apart(run, np.searchsorted(edges, run.result.prompt_tokens)).values())
 
 
-def _quarter(run: Run, chosen: FloatArray, waited: FloatArray) -> Quarter:
+def classes(run: Run) -> tuple[tuple[str, Group], ...]:
+    """Each class of the load that finished requests, by name; empty where all requests are alike."""
+    index, named = run.result.class_index, run.replica.workload.classes
+    if index is None or not named:
+        return ()
+    return tuple((named[kind].name, group) for kind, group in _told_apart(run, index).items())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaving:
+    """Clients who did not wait for the end, as shares of the measured requests."""
+
+    cancelled_share: float
+    """Went away while tokens came."""
+    gave_up_share: float
+    """Had no first token in time and did not try again, or not again."""
+    attempts: float
+    """Mean tries of a request."""
+
+
+def leaving(run: Run) -> Leaving | None:
+    """``None`` where all clients stay and wait."""
+    result = run.result
+    if result.cancelled is None and result.gave_up_s is None:
+        return None
+    measured = result.measured
+    gone = result.gave_up_s
+    return Leaving(
+        cancelled_share=0.0 if result.cancelled is None else float(result.cancelled[measured].mean()),
+        gave_up_share=0.0 if gone is None else float((~np.isnan(gone[measured])).mean()),
+        attempts=1.0 if result.attempts is None else float(result.attempts[measured].mean()),
+    )
+
+
+def _told_apart(run: Run, everyone: IntArray) -> dict[int, Group]:
+    """Groups by the kind of every request of the run; those of which no measured request finished are left out."""
+    result = run.result
+    finished = ~np.isnan(result.finished_s[result.measured])
+    kind = everyone[result.measured][finished]
+    kinds = np.unique(kind)
+    waited = _behind(result, everyone, kinds)[:, result.measured][:, finished]
+    return {int(one): _group(run, kind == one, waited) for one in kinds}
+
+
+def _group(run: Run, chosen: BoolArray, waited: FloatArray) -> Group:
     times, prompt = run.times, run.prompt_tokens
     gaps = times.mean_gap_s[chosen]
-    return Quarter(
+    return Group(
         shortest_tokens=int(prompt[chosen].min()),
         longest_tokens=int(prompt[chosen].max()),
         requests=int(chosen.sum()),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from calc.anatomy.groups import Quarter
+from calc.anatomy.groups import Group
 from calc.anatomy.splits import Split
 from calc.units import MILLI
 from ui import format as show
@@ -35,15 +36,16 @@ def splits(rows: Sequence[tuple[str, Split]], metric: str, tones: Tones) -> go.F
     return _stacked(sketch, len(rows), title)
 
 
-def waits(rows: Sequence[tuple[str, Quarter]], tones: Tones) -> go.Figure:
-    """The mean wait of each quarter of requests, by whose prompts are prefilled meanwhile."""
+def waits(rows: Sequence[tuple[str, Group]], tones: Tones) -> go.Figure:
+    """The mean wait of each group of requests, by whose prompts are prefilled meanwhile."""
     names = [label for label, _ in rows]
-    colours = [tones.water_free, tones.percentiles["P50"], tones.water, tones.hull]
+    own = [tones.water_free, tones.percentiles["P50"], tones.water, tones.hull]
+    colours = own[-len(rows) :] if len(rows) <= len(own) else list(itertools.islice(itertools.cycle(own), len(rows)))
     sketch = Sketch()
     for place, behind in enumerate(names):
-        sizes = [quarter.behind_s[place] / MILLI for _, quarter in rows]
-        _bars(sketch, t("behind {group}", group=behind), names, sizes, colours[-len(rows) :][place], show.ms, MILLI)
-    others = [quarter.other_s / MILLI for _, quarter in rows]
+        sizes = [group.behind_s[place] / MILLI for _, group in rows]
+        _bars(sketch, t("behind {group}", group=behind), names, sizes, colours[place], show.ms, MILLI)
+    others = [group.other_s / MILLI for _, group in rows]
     _bars(sketch, t("no prefill: step, slot or blocks"), names, others, tones.runtime, show.ms, MILLI)
     return _stacked(sketch, len(rows), t("Mean wait for the first step (ms)"))
 

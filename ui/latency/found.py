@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from calc.anatomy.gaps import BudgetTrial, GapTail, gap_tail, try_budgets
-from calc.anatomy.groups import Quarter, quarters
+from calc.anatomy.groups import Group, Leaving, classes, leaving, quarters
 from calc.anatomy.hour import HourReport, play
 from calc.anatomy.run import run_of
 from calc.anatomy.shapes import SHAPES
@@ -26,13 +26,24 @@ class Taken:
     e2e: tuple[Split, ...]
     ttft: tuple[Split, ...]
     tail: GapTail
-    quarters: tuple[Quarter, ...]
+    quarters: tuple[Group, ...]
+    classes: tuple[tuple[str, Group], ...]
+    """By name; empty where all requests are alike."""
+    leaving: Leaving | None
+    """``None`` where all clients stay and wait."""
 
 
 @st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
 def _apart(key: str, _asked: Asked) -> Taken:  # noqa: ARG001 - the key
     run = run_of(_asked.scenario)
-    return Taken(e2e=splits(run, "e2e"), ttft=splits(run, "ttft"), tail=gap_tail(run), quarters=quarters(run))
+    return Taken(
+        e2e=splits(run, "e2e"),
+        ttft=splits(run, "ttft"),
+        tail=gap_tail(run),
+        quarters=quarters(run),
+        classes=classes(run),
+        leaving=leaving(run),
+    )
 
 
 def apart(asked: Asked) -> Taken:

@@ -16,11 +16,13 @@ from ui.text import t
 
 
 def show(asked: Asked, latency: LatencyReport) -> None:
-    """Quarters of prompts, then an hour minute by minute."""
+    """Quarters of prompts, classes, clients who leave, then an hour minute by minute."""
     if words.unstable(latency):
         st.info(about_latency.sentence(latency, asked.scenario.slo))
     else:
         _short_and_long(asked)
+        _classes(asked)
+        _leaving(asked)
     _hour(asked, latency)
     formulas = about_latency.formulas(asked.scenario, resources.memory(asked))
     parts.computed([*formulas, *about_latency_requests.formulas()], [asked.scenario.deployment.gpu.source])
@@ -29,12 +31,29 @@ def show(asked: Asked, latency: LatencyReport) -> None:
 def _short_and_long(asked: Asked) -> None:
     quarters = found.apart(asked).quarters
     parts.section(t("Short against long prompts"), about_latency_requests.blocking(quarters))
-    parts.table(about_latency_requests.quarter_rows(quarters, asked.scenario.slo), key="latency_quarters")
-    if len(quarters) > 1:
-        rows = list(zip(about_latency_requests.names(quarters), quarters, strict=True))
-        parts.chart(
-            latency_parts.waits(rows, parts.tones()), about_latency_requests.waits_alt(quarters), "latency_waits"
-        )
+    rows = list(zip(about_latency_requests.names(quarters), quarters, strict=True))
+    parts.table(about_latency_requests.group_rows(t("Prompt"), rows, asked.scenario.slo), key="latency_quarters")
+    if len(rows) > 1:
+        parts.chart(latency_parts.waits(rows, parts.tones()), about_latency_requests.waits_alt(rows), "latency_waits")
+
+
+def _classes(asked: Asked) -> None:
+    rows = found.apart(asked).classes
+    if not rows:
+        return
+    scenario = asked.scenario
+    parts.section(t("Classes"), about_latency_requests.classes(rows, scenario.slo))
+    parts.table(about_latency_requests.group_rows(t("Class"), rows, scenario.slo), key="latency_classes")
+    if len(rows) > 1:
+        parts.chart(latency_parts.waits(rows, parts.tones()), about_latency_requests.waits_alt(rows), "class_waits")
+    parts.remarks(about_latency_requests.class_rules(scenario.workload.classes))
+
+
+def _leaving(asked: Asked) -> None:
+    left = found.apart(asked).leaving
+    if left is not None:
+        parts.section(t("Clients who leave"))
+        parts.bullets(about_latency_requests.leaving(left, asked.scenario.workload.clients))
 
 
 def _hour(asked: Asked, latency: LatencyReport) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
-from calc.anatomy.groups import Quarter
+from calc.anatomy.groups import Group, Leaving
 from calc.anatomy.hour import HourReport, Played
 from calc.anatomy.shapes import SHAPES
-from calc.workload import Arrivals, Mmpp, OpenLoop, PerMinute, Recorded, Slo
+from calc.workload import Arrivals, Clients, Mmpp, OpenLoop, PerMinute, Recorded, RequestClass, Slo
 from ui import format as show
 from ui.glossary import TERMS
 from ui.story.words import METRICS, Figure, has_target, latency_text, target
@@ -16,9 +17,11 @@ from ui.text import t
 NOTABLE = 1.5
 """Waits so many times longer than at the mean rate are worth a warning."""
 AS_GIVEN = "given"
+Named: TypeAlias = Sequence[tuple[str, Group]]
+"""Groups of requests with what they are called."""
 
 
-def names(quarters: Sequence[Quarter]) -> list[str]:
+def names(quarters: Sequence[Group]) -> list[str]:
     """What each quarter is called: its prompt lengths."""
     return [
         t("{low:count}–{high:count} tokens", low=quarter.shortest_tokens, high=quarter.longest_tokens)
@@ -26,21 +29,62 @@ def names(quarters: Sequence[Quarter]) -> list[str]:
     ]
 
 
-def quarter_rows(quarters: Sequence[Quarter], slo: Slo) -> list[Mapping[str, str]]:
-    """Each quarter of prompts: its share of the tokens and what it meets."""
+def group_rows(what: str, groups: Named, slo: Slo) -> list[Mapping[str, str]]:
+    """Each group: its share of the tokens and what it meets; ▲ marks a missed target."""
     return [
         {
-            t("Prompt"): name,
-            t("Number"): show.count(quarter.requests),
-            t("Of all prompt tokens"): show.percent(quarter.prompt_share),
-            "TTFT P50": show.ms(quarter.ttft.p50_s),
-            "TTFT P95": show.ms(quarter.ttft.p95_s) + _over(quarter.ttft.at(slo.percentile_share), slo.ttft_s),
-            "TTFT P99": show.ms(quarter.ttft.p99_s),
-            "TPOT P95": show.ms(quarter.tpot.p95_s),
-            "E2E P95": show.seconds(quarter.e2e.p95_s) + _over(quarter.e2e.at(slo.percentile_share), slo.e2e_s),
+            what: name,
+            t("Number"): show.count(group.requests),
+            t("Of all prompt tokens"): show.percent(group.prompt_share),
+            "TTFT P50": show.ms(group.ttft.p50_s),
+            "TTFT P95": show.ms(group.ttft.p95_s) + _over(group.ttft.at(slo.percentile_share), slo.ttft_s),
+            "TTFT P99": show.ms(group.ttft.p99_s),
+            "TPOT P95": show.ms(group.tpot.p95_s),
+            "E2E P95": show.seconds(group.e2e.p95_s) + _over(group.e2e.at(slo.percentile_share), slo.e2e_s),
+            t("Provenance"): t("simulated"),
         }
-        for name, quarter in zip(names(quarters), quarters, strict=True)
+        for name, group in groups
     ]
+
+
+def classes(groups: Named, slo: Slo) -> str:
+    """Which class waits longest, and which least."""
+    share = slo.percentile_share
+    rising = sorted((group.ttft.at(share) or 0.0, name) for name, group in groups)
+    (quick_s, quickest), (slow_s, slowest) = rising[0], rising[-1]
+    return t(
+        "TTFT {percentile} is {slow:ms} for {slowest} and {quick:ms} for {quickest}.",
+        percentile=show.percentile_name(share),
+        slow=slow_s,
+        slowest=slowest,
+        quick=quick_s,
+        quickest=quickest,
+    )
+
+
+def class_rules(declared: Sequence[RequestClass]) -> list[str]:
+    """What the scheduler is told of each class."""
+    return [
+        t("{name}: {share:pct} of requests, priority {priority}", name=one.name, share=one.share, priority=one.priority)
+        + ("" if one.max_running is None else t(", at most {number:count} at once", number=one.max_running))
+        for one in declared
+    ]
+
+
+def leaving(left: Leaving, clients: Clients) -> list[str]:
+    """Who goes away, and what the percentiles leave out."""
+    lines = [t("{share:pct} of requests are cancelled while tokens come.", share=left.cancelled_share)]
+    if clients.patience_s is not None:
+        lines.append(
+            t(
+                "{share:pct} get no first token within {patience:s} and give up for good; a request is tried "
+                "{attempts:.3g} times on average. Percentiles are of the answered ones.",
+                share=left.gave_up_share,
+                patience=clients.patience_s,
+                attempts=left.attempts,
+            )
+        )
+    return lines
 
 
 def _over(value_s: float | None, target_s: float | None) -> str:
@@ -48,7 +92,7 @@ def _over(value_s: float | None, target_s: float | None) -> str:
     return " ▲" if value_s is not None and target_s is not None and value_s > target_s else ""
 
 
-def blocking(quarters: Sequence[Quarter]) -> str:
+def blocking(quarters: Sequence[Group]) -> str:
     """Whether long prompts hold up short ones."""
     if len(quarters) == 1:
         return t("All prompts are about equally long: nobody is held up by longer ones.")
@@ -64,9 +108,9 @@ def blocking(quarters: Sequence[Quarter]) -> str:
     )
 
 
-def waits_alt(quarters: Sequence[Quarter]) -> str:
+def waits_alt(groups: Named) -> str:
     """The bars of waiting in words."""
-    bars = "; ".join(f"{name} {show.ms(one.queue_s)}" for name, one in zip(names(quarters), quarters, strict=True))
+    bars = "; ".join(f"{name} {show.ms(one.queue_s)}" for name, one in groups)
     return t("Mean wait of each group, by whose prompts are prefilled meanwhile: {bars}.", bars=bars)
 
 
