@@ -14,7 +14,7 @@ from calc.evidence import Percentiles
 from calc.latency_report import Times
 from calc.memory import MemoryReport
 from calc.messages import Message, msg
-from calc.order_statistics import percentiles_of
+from calc.order_statistics import percentiles_of, quantile
 from calc.scenario import Scenario
 from calc.simulator.arrivals import plan_requests
 from calc.simulator.replica import MAX_SIMULATED, Replica, prepare
@@ -217,14 +217,14 @@ def _by_minute(values: FloatArray, minute: FloatArray, minutes: int) -> list[Flo
 
 
 def _at(by_minute: Sequence[FloatArray], share: float) -> Series:
-    return tuple(float(np.quantile(values, share)) if values.size else None for values in by_minute)
+    return tuple(quantile(values, share) for values in by_minute)
 
 
 def _over(slo: Slo, *by_minute: Sequence[FloatArray]) -> tuple[bool, ...]:
     targets = (slo.ttft_s, slo.itl_s, slo.e2e_s)
     return tuple(
         any(
-            target is not None and values.size > 0 and float(np.quantile(values, slo.percentile_share)) > target
+            target is not None and values.size > 0 and (quantile(values, slo.percentile_share) or 0.0) > target
             for values, target in zip(minute, targets, strict=True)
         )
         for minute in zip(*by_minute, strict=True)
