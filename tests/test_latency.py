@@ -14,6 +14,7 @@ from latency_accuracy import Outcome, as_run, outcomes, recipe_of
 from calc.errors import ImpossibleDeployment
 from calc.latency import headroom_per_s, load_of, predict, sweep, with_load
 from calc.scenario import Scenario
+from calc.simulator.arrivals import lengths
 from calc.step.ingress import front_share
 from data.case import read_case
 
@@ -382,3 +383,13 @@ def test_a_front_end_that_cannot_keep_up_is_said() -> None:
     assert any("API server" in str(note) for note in predict(scenario(load=tiny)).notes)
     assert not any("API server" in str(note) for note in predict(scenario(load=tiny, http=False)).notes)
     assert not any("API server" in str(note) for note in predict(scenario()).notes)
+
+
+def test_prompts_are_found_whole_or_not_where_a_hit_share_leaves_less_than_a_question() -> None:
+    """97 % of 550 tokens leave 16: no question is that short, so three prompts in a hundred are new. Of 20,000 tokens
+    they leave 600: everybody's own question. Either way the share is met on average."""
+    for tokens, most_new in ((550, 550), (20_000, 600)):
+        load = {"prompt_tokens": {"distribution": "fixed", "value": tokens}, "prefix_hit_share": 0.97}
+        prompt, _, cached = lengths(scenario(load=load).workload, 20_000, 100_000, 1)
+        assert cached.sum() / prompt.sum() == pytest.approx(0.97, abs=0.005)
+        assert (prompt - cached).max() == most_new

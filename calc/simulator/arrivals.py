@@ -22,6 +22,11 @@ from calc.workload import (
     sample_tokens,
 )
 
+QUESTION_TOKENS = 48
+"""Three blocks of 16: a share of hits that leaves less than this of a prompt says that most prompts were seen before as
+a whole and the others not at all; a question of its own would be longer."""
+FOUND_STREAM = 3
+"""Of random numbers: which prompts were seen before."""
 STATES_AT_ONCE = 64
 """Stays drawn at a time."""
 KEPT_LENGTHS, KEPT_STREAMS = 16_384, 64
@@ -100,8 +105,18 @@ def lengths(
     prompt = _drawn(workload.prompt_tokens, count, longest_tokens, (seed, 2))
     prompt = np.maximum(1, np.minimum(prompt, longest_tokens - output))
     share = workload.prefix_hit_share if reuse else 0.0
-    cached = np.minimum(np.floor(share * prompt).astype(np.int64), prompt - 1)
-    return prompt, output, cached
+    return prompt, output, _found(prompt, share, seed)
+
+
+def _found(prompt: IntArray, share: float, seed: int) -> IntArray:
+    """Cached tokens of each prompt: its share; where less than a question is left, the whole prompt or nothing."""
+    cached: IntArray = np.minimum(np.floor(share * prompt).astype(np.int64), prompt - 1)
+    if share <= 0:
+        return cached
+    whole = np.maximum(prompt - 1, 1)
+    is_found = np.random.default_rng((seed, FOUND_STREAM)).random(prompt.size) < share * prompt / whole
+    kept: IntArray = np.where(prompt - cached < QUESTION_TOKENS, np.where(is_found, prompt - 1, 0), cached)
+    return kept
 
 
 def _drawn(distribution: LengthDistribution, count: int, longest_tokens: int, stream: tuple[int, int]) -> IntArray:
