@@ -12,6 +12,7 @@ from pathlib import Path
 from conftest import ROOT, cases_folder
 from latency_accuracy import latency_page
 from memory_accuracy import memory_page
+from offload_accuracy import offload_page
 
 from calc import MODEL_VERSION
 
@@ -30,7 +31,10 @@ An error is predicted ÷ recorded − 1.
 {memory_page(folder / "memory")}
 
 ## Latency under load
-{latency_page(folder)}"""
+{latency_page(folder)}
+
+## KV outside the GPU
+{offload_page()}"""
 
 
 def main() -> int:

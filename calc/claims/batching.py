@@ -53,6 +53,13 @@ def static(scenario: Scenario, batch: int | None = None) -> Scenario:
     )
 
 
+def _naive(scenario: Scenario) -> Scenario:
+    """Batches of eight. A framework without a pool takes all of the GPU's memory and grows the cache as tokens come:
+    eight of the longest fit (8 · 2,048 · 0.8 MB beside 26 GB of weights)."""
+    room = replace(scenario.deployment, kv_tokens=STATIC_BATCH * OPT_LENGTH_TOKENS)
+    return static(replace(scenario, deployment=room), STATIC_BATCH)
+
+
 def _rate(scenario: Scenario, efficiency: Efficiency | None = None) -> float:
     """Output tokens per second over the whole backlog."""
     return predict(scenario, seed=SEED, efficiency=efficiency).output_tokens_per_s
@@ -61,8 +68,8 @@ def _rate(scenario: Scenario, efficiency: Efficiency | None = None) -> float:
 def continuous_batching(shelf: Shelf) -> Claim:
     """Up to 23 times the throughput of naive static batching."""
     scenario = _backlog(shelf)
-    naive = _rate(static(scenario, STATIC_BATCH), eager(efficiency_of(scenario.deployment.gpu)))
-    ours, eight = _rate(scenario), _rate(static(scenario, STATIC_BATCH))
+    naive = _rate(_naive(scenario), eager(efficiency_of(scenario.deployment.gpu)))
+    ours, eight = _rate(scenario), _rate(_naive(scenario))
     return Claim(
         code="continuous-batching",
         title=msg("Continuous against naive static batching: throughput"),
