@@ -1,4 +1,4 @@
-"""Levenberg-Marquardt with a Gaussian prior and a robust loss, for few parameters and functions that cost milliseconds.
+"""Levenberg-Marquardt with a Gaussian prior and a loss that one bad figure bends little, for costly functions.
 
 Minimises Σ ρ(rᵢ(z)) + |z|², z in units of the prior's width and ρ(r) = 2c²(√(1 + r²/c²) − 1), pseudo-Huber. The
 Jacobian comes from finite differences and is carried on by Broyden's rank-one update while steps succeed; at the
