@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calc.class_report import ClassReport, class_reports, leaver_notes, leavers, mean_s
 from calc.evidence import Percentiles
 from calc.messages import Message, msg
 from calc.order_statistics import Bands, bands_of, percentiles_of, quantile
+from calc.request_times import Times, answered
 from calc.simulator.replica import Replica
 from calc.simulator.simulate import SimulationResult
 from calc.step.roofline import binding
@@ -18,6 +20,7 @@ GROWING_WAIT = 0.02
 """Seconds of wait gained per second of arrivals from which a queue counts as growing without end."""
 NEAR_LIMIT_SHARE = 0.85
 """Below this share of the estimated limit a growing queue is taken for a fluctuation."""
+TINY_S = 1e-12
 NOTABLE_QUEUE_SHARE = 0.1
 """Share of the end-to-end time from which waiting, not the step, is what binds."""
 
@@ -73,6 +76,16 @@ class LatencyReport:
     """Requests per second that meet the whole SLO, all replicas."""
     limit: str = ""
     """What sets ``max_rate_per_s``: compute, memory_capacity or sequences."""
+    fetch_s: float = 0.0
+    """Part of ``prefill_s``: waiting for KV from tiers outside the GPU."""
+    classes: tuple[ClassReport, ...] = ()
+    """Of each kind of requests the load tells apart."""
+    cancelled_share: float = 0.0
+    """Requests whose client went away while tokens came; they are in no percentile."""
+    gave_up_share: float = 0.0
+    """Requests without a first token in the end; they are in no percentile, and meet no target."""
+    retried_share: float = 0.0
+    """Further attempts per request."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +112,13 @@ def build_report(
     bands: bool = True,
 ) -> LatencyReport:
     """The measured requests of one replica, scaled to the deployment; without ``bands`` in two thirds of the time."""
-    times = Times.of(result, replica.model.http_s, replica.first_token_steps)
+    http_s, later_steps = replica.model.http_s, replica.first_token_steps
+    times = Times.of(result, http_s, later_steps)
     ranks = _ranks(replica, workload)
     span_s, completed, tokens = _completed(result, workload)
     rate = completed / span_s if span_s > 0 else 0.0
     saturated = _is_saturated(replica, workload, result, times)
-    attained = times.attained(slo)
+    met, left = times.meeting(slo), leavers(result)
     ttft, tpot, e2e = np.sort(times.ttft_s), np.sort(times.tpot_s), np.sort(times.e2e_s)
     offered = None if isinstance(workload.arrivals, Closed) else workload.arrivals.rate_per_s
     return LatencyReport(
@@ -112,14 +126,14 @@ def build_report(
         itl=_gap_percentiles(result),
         tpot=percentiles_of(tpot),
         e2e=percentiles_of(e2e),
-        queue_s=float(times.queue_s.mean()),
-        prefill_s=float(times.prefill_s.mean()),
-        decode_s=float(times.decode_s.mean()),
-        network_s=replica.model.http_s,
+        queue_s=mean_s(times.queue_s),
+        prefill_s=mean_s(times.prefill_s),
+        decode_s=mean_s(times.decode_s),
+        network_s=http_s,
         request_rate_per_s=rate * ranks,
         offered_rate_per_s=offered,
         output_tokens_per_s=(tokens / span_s if span_s > 0 else 0.0) * ranks,
-        concurrency=rate * float(times.e2e_s.mean()) * ranks,
+        concurrency=rate * mean_s(times.e2e_s) * ranks,
         kv_usage_mean_share=result.kv_used_mean_share,
         kv_usage_max_share=result.kv_used_max_share,
         preemptions=result.preemptions * ranks,
@@ -127,18 +141,23 @@ def build_report(
         bound=_bound(replica, times, rate),
         saturated=saturated,
         max_rate_per_s=replica.limits.max_rate_per_s * replica.split,
-        slo_attainment_share=attained,
+        slo_attainment_share=times.attained(slo),
         requests=times.ttft_s.size,
         mixed_step_share=result.mixed_tokens / result.decode_tokens if result.decode_tokens else 0.0,
         prefill_compute_share=result.prefill_busy_s / result.busy_s if result.busy_s else 0.0,
         calibration=calibration,
-        notes=replica.notes + _notes(result, workload, ranks),
+        notes=replica.notes + _notes(result, workload, ranks) + leaver_notes(left),
         ttft_band=bands_of(times.ttft_s, ttft) if bands else None,
         tpot_band=bands_of(times.tpot_s, tpot) if bands else None,
         e2e_band=bands_of(times.e2e_s, e2e) if bands else None,
-        slo_met=_meets(slo, result, ttft, e2e) and not saturated if attained is not None else None,
-        goodput_per_s=rate * ranks * attained if attained is not None else None,
+        slo_met=_meets(slo, result, times, ttft, e2e) and not saturated if met is not None else None,
+        goodput_per_s=rate * ranks * met / _ended(result) if met is not None else None,
         limit=replica.limits.binds,
+        fetch_s=_fetch_s(result),
+        classes=class_reports(slo, workload, result, http_s, later_steps, rate * ranks),
+        cancelled_share=left.cancelled_share,
+        gave_up_share=left.gave_up_share,
+        retried_share=left.retried_share,
     )
 
 
@@ -155,60 +174,10 @@ def verdict(slo: Slo, replica: Replica, workload: Workload, result: SimulationRe
     """The same judgement as in :func:`build_report`, without the figures nobody looks at."""
     times = Times.of(result, replica.model.http_s, replica.first_token_steps)
     fine = not _is_saturated(replica, workload, result, times)
-    fine = fine and _meets(slo, result, np.sort(times.ttft_s), np.sort(times.e2e_s))
+    fine = fine and _meets(slo, result, times, np.sort(times.ttft_s), np.sort(times.e2e_s))
     span_s, completed, _ = _completed(result, workload)
     rate = completed / span_s if span_s > 0 else 0.0
     return Verdict(fine=fine, request_rate_per_s=rate * _ranks(replica, workload))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Times:
-    """Of the measured requests that finished, in seconds and in order of arrival."""
-
-    arrival_s: FloatArray
-    queue_s: FloatArray
-    prefill_s: FloatArray
-    decode_s: FloatArray
-    ttft_s: FloatArray
-    e2e_s: FloatArray
-    tpot_s: FloatArray
-    """Of requests with more than one token."""
-    mean_gap_s: FloatArray
-    """Of every request; 0 where there is a single token."""
-
-    @classmethod
-    def of(cls, result: SimulationResult, http_s: float, first_token_steps: float = 0.0) -> Times:
-        """Those of a simulated replica; ``http_s`` is spent outside the engine, each stream so many mean steps late."""
-        later_s = first_token_steps * (result.gap_mean_s or 0.0)
-        finished = result.finished_s[result.measured]
-        done = ~np.isnan(finished)
-        arrival = result.arrival_s[result.measured][done]
-        admitted = result.admitted_s[result.measured][done]
-        first = result.first_token_s[result.measured][done]
-        gaps = result.output_tokens[result.measured][done] - 1
-        decode = finished[done] - first
-        queue, prefill = admitted - arrival, np.maximum(first - admitted + later_s, 0.0)
-        ttft = queue + prefill + http_s
-        mean_gap = decode / np.maximum(gaps, 1)
-        return cls(
-            arrival_s=arrival,
-            queue_s=queue,
-            prefill_s=prefill,
-            decode_s=decode,
-            ttft_s=ttft,
-            e2e_s=ttft + decode,
-            tpot_s=mean_gap[gaps > 0],
-            mean_gap_s=mean_gap,
-        )
-
-    def attained(self, slo: Slo) -> float | None:
-        """Share of requests within every target; a request's ITL is its mean gap."""
-        within = np.ones(self.ttft_s.size, bool)
-        targets = ((self.ttft_s, slo.ttft_s), (self.mean_gap_s, slo.itl_s), (self.e2e_s, slo.e2e_s))
-        for values, target in targets:
-            if target is not None:
-                within &= values <= target
-        return None if all(target is None for _, target in targets) else float(within.mean())
 
 
 def _gap_percentiles(result: SimulationResult) -> Percentiles:
@@ -216,11 +185,23 @@ def _gap_percentiles(result: SimulationResult) -> Percentiles:
     return Percentiles(mean_s=result.gap_mean_s, p50_s=p50, p90_s=p90, p95_s=p95, p99_s=p99)
 
 
-def _meets(slo: Slo, result: SimulationResult, ttft: FloatArray, e2e: FloatArray) -> bool:
-    share = slo.percentile_share
+def _ended(result: SimulationResult) -> int:
+    """Measured requests that ended with tokens, cancelled ones among them."""
+    return max(1, int((~np.isnan(result.finished_s[result.measured])).sum()))
+
+
+def _fetch_s(result: SimulationResult) -> float:
+    return 0.0 if result.fetch_s is None else mean_s(result.fetch_s[result.measured][answered(result)])
+
+
+def _meets(slo: Slo, result: SimulationResult, times: Times, ttft: FloatArray, e2e: FloatArray) -> bool:
+    """Whether targets hold at the SLO's percentile of all who asked; clients that gave up lie beyond any target."""
+    share = slo.percentile_share * times.asked / max(1, ttft.size)
+    if times.gave_up and share > 1:
+        return False
     reached = (
         (quantile(ttft, share), slo.ttft_s),
-        (result.gap_quantiles((share,))[0], slo.itl_s),
+        (result.gap_quantiles((slo.percentile_share,))[0], slo.itl_s),
         (quantile(e2e, share), slo.e2e_s),
     )
     return all(target is None or value is None or value <= target for value, target in reached)
@@ -239,7 +220,7 @@ def _completed(result: SimulationResult, workload: Workload) -> tuple[float, int
     if workload.num_requests is not None:
         begin, end = float(result.arrival_s[0]), result.end_s
     else:
-        begin, end = (float(result.admitted_s[i]) for i in (result.measured.start, result.measured.stop - 1))
+        begin, end = _measured_span(result)
     inside = (finished >= begin) & (finished <= end)
     if not inside.any():  # one burst starts everything: count to its end
         end = result.end_s
@@ -247,12 +228,22 @@ def _completed(result: SimulationResult, workload: Workload) -> tuple[float, int
     return end - begin, int(inside.sum()), int(result.output_tokens[inside].sum())
 
 
+def _measured_span(result: SimulationResult) -> tuple[float, float]:
+    """From the first to the last admission of a measured request; of those admitted, where some never were."""
+    admitted = result.admitted_s[result.measured]
+    begin, end = float(admitted[0]), float(admitted[-1])
+    if result.first_arrival_s is None:
+        return begin, end
+    known = admitted[~np.isnan(admitted)]
+    return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+
+
 def _is_saturated(replica: Replica, workload: Workload, result: SimulationResult, times: Times) -> bool:
     """Open loop: the wait keeps growing near or beyond the limit. Closed loop: users beyond what runs at once wait."""
     if not result.complete:
         return True
     if isinstance(workload.arrivals, Closed):
-        waiting_share = float(times.queue_s.mean() / times.e2e_s.mean())
+        waiting_share = mean_s(times.queue_s) / max(mean_s(times.e2e_s), TINY_S)
         users = workload.arrivals.concurrency / replica.split
         return users > replica.limits.max_batch and waiting_share > NOTABLE_QUEUE_SHARE
     load = workload.arrivals.rate_per_s / replica.split / replica.limits.max_rate_per_s
@@ -274,13 +265,13 @@ def _growth(arrival_s: FloatArray, wait_s: FloatArray) -> float:
 
 def _bound(replica: Replica, times: Times, rate: float) -> str:
     """What stops this load point from being faster: the limit it waits at, else what the mean step waits for."""
-    if float(times.queue_s.mean()) > NOTABLE_QUEUE_SHARE * float(times.e2e_s.mean()):
+    if mean_s(times.queue_s) > NOTABLE_QUEUE_SHARE * mean_s(times.e2e_s):
         return replica.limits.binds
-    running = max(1.0, rate * float((times.prefill_s + times.decode_s).mean()))
-    starts = running / replica.demand.output
+    running = max(1.0, rate * (mean_s(times.prefill_s) + mean_s(times.decode_s)))
+    starts = running / replica.demand.steps
     return binding(
         replica.model,
-        tokens=running + starts * replica.demand.fresh,
+        tokens=running * replica.demand.verified + starts * replica.demand.fresh,
         sequences=running,
         context_tokens=running * replica.demand.held,
         pairs=starts * replica.demand.pairs,

@@ -248,7 +248,8 @@ class Stepped:
                     fetch.ends_at = tier.moved + fetch.tokens
                     continue
                 self.end_fetch(number, fetch, time)
-                fetch.request.fetch_wait += time - fetch.begun
+                if not fetch.request.generated:
+                    fetch.request.fetch_wait += time - fetch.begun
                 fetch.request.state = "fetched"
                 self.fetched.append(fetch.request)
                 self.fetched.sort(key=lambda one: one.order)

@@ -11,10 +11,10 @@ import numpy as np
 
 from calc.errors import InputError
 from calc.evidence import Percentiles
-from calc.latency_report import Times
 from calc.memory import MemoryReport
 from calc.messages import Message, msg
 from calc.order_statistics import percentiles_of, quantile
+from calc.request_times import Times
 from calc.scenario import Scenario
 from calc.simulator.arrivals import plan_requests
 from calc.simulator.replica import MAX_SIMULATED, Replica, prepare
@@ -133,6 +133,8 @@ def _plan(replica: Replica, arrivals: Arrivals, minutes: int, seed: int) -> Requ
             think_s=0.0,
             seed=seed,
             reuse=replica.settings.prefix_caching,
+            tiers=replica.options.tiers,
+            speculation=replica.options.speculation,
         )
         inside = int(np.searchsorted(plan.start_s, horizon_s, side="right"))
         if inside < count or count == MAX_SIMULATED:

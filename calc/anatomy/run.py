@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from calc.latency_report import Times
 from calc.memory import MemoryReport
+from calc.request_times import Times, answered
 from calc.scenario import Scenario
 from calc.simulator.replica import Replica, prepare, run_replica
 from calc.simulator.simulate import SimulationResult
@@ -29,10 +27,9 @@ def run_of(scenario: Scenario, *, memory: MemoryReport | None = None, requests: 
     """The same simulation that the latency report of ``scenario`` is made of."""
     replica = prepare(scenario, memory, seed)
     result = run_replica(replica, scenario.workload, requests, seed)
-    finished = ~np.isnan(result.finished_s[result.measured])
     return Run(
         replica=replica,
         result=result,
         times=Times.of(result, replica.model.http_s, replica.first_token_steps),
-        prompt_tokens=result.prompt_tokens[result.measured][finished],
+        prompt_tokens=result.prompt_tokens[result.measured][answered(result)],
     )

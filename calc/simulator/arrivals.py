@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from dataclasses import dataclass
 
 import numpy as np
 
-from calc.simulator.simulate import RequestPlan
+from calc.serving import Tier
+from calc.simulator.contract import RequestPlan
+from calc.simulator.draws import draw, draw_fetches, draw_paces
 from calc.units import SECONDS_PER_MINUTE
-from calc.workload import (
-    Closed,
-    FloatArray,
-    IntArray,
-    LengthDistribution,
-    Mmpp,
-    OpenLoop,
-    PerMinute,
-    Recorded,
-    Workload,
-    sample_tokens,
-)
+from calc.workload import Closed, FloatArray, IntArray, Mmpp, OpenLoop, PerMinute, Recorded, Workload
 
-QUESTION_TOKENS = 48
-"""Three blocks of 16: a share of hits that leaves less than this of a prompt says that most prompts were seen before as
-a whole and the others not at all; a question of its own would be longer."""
-FOUND_STREAM = 3
-"""Of random numbers: which prompts were seen before."""
 STATES_AT_ONCE = 64
 """Stays drawn at a time."""
-KEPT_LENGTHS, KEPT_STREAMS = 16_384, 64
-"""Lengths drawn at once, and how many such draws are kept: 8 MB at most."""
 
 
 def open_arrivals(
@@ -53,7 +37,7 @@ def open_arrivals(
         case Mmpp():
             return _by_state(np.cumsum(rng.exponential(1.0, count)), arrivals, split, rng)
         case Recorded(times_s=times):
-            return _as_logged(np.array(times) - times[0], count, split, rng)
+            return _as_logged(np.array(times) - times[0], count, split, rng)[0]
 
 
 def _by_minute(unit_times: FloatArray, rates_per_s: FloatArray) -> FloatArray:
@@ -84,54 +68,35 @@ def _by_state(unit_times: FloatArray, arrivals: Mmpp, split: float, rng: np.rand
     return times
 
 
-def _as_logged(times_s: FloatArray, count: int, split: float, rng: np.random.Generator) -> FloatArray:
-    """The log's own times on one of ``split`` replicas (each arrival goes to one of them by chance), repeated when
-    it ends, one mean gap between."""
+def _as_logged(times_s: FloatArray, count: int, split: float, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
+    """The log's own times on one of ``split`` replicas (each arrival goes to one of them by chance), repeated when it
+    ends, one mean gap between; and each arrival's place in the log."""
     period_s = times_s[-1] + times_s[-1] / (times_s.size - 1)
     rounds = math.ceil(count * split / times_s.size) + 1
-    all_s: FloatArray = (times_s + period_s * np.arange(rounds)[:, None]).ravel()
-    kept = all_s[rng.random(all_s.size) < 1 / split]
+    kept = np.flatnonzero(rng.random(rounds * times_s.size) < 1 / split)
     while kept.size < count:
-        more = all_s[rng.random(all_s.size) < 1 / split]
-        kept = np.concatenate((kept, kept[-1:].sum() + period_s + more))
-    return kept[:count]
+        more = np.flatnonzero(rng.random(rounds * times_s.size) < 1 / split)
+        kept = np.concatenate((kept, rounds * times_s.size + more))
+        rounds *= 2
+    cycles, places = np.divmod(kept[:count], times_s.size)
+    times: FloatArray = times_s[places] + period_s * cycles
+    return times, places.astype(np.int64)
 
 
 def lengths(
     workload: Workload, count: int, longest_tokens: int, seed: int, *, reuse: bool = True
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Prompt, output and cached prompt tokens of ``count`` requests; no prompt + output exceeds ``longest_tokens``."""
-    output = _drawn(workload.output_tokens, count, max(1, longest_tokens - 1), (seed, 1))
-    prompt = _drawn(workload.prompt_tokens, count, longest_tokens, (seed, 2))
-    prompt = np.maximum(1, np.minimum(prompt, longest_tokens - output))
-    share = workload.prefix_hit_share if reuse else 0.0
-    return prompt, output, _found(prompt, share, seed)
+    drawn = draw(workload, count, longest_tokens, seed, reuse=reuse)
+    return drawn.prompt, drawn.output, drawn.cached
 
 
-def _found(prompt: IntArray, share: float, seed: int) -> IntArray:
-    """Cached tokens of each prompt: its share; where less than a question is left, the whole prompt or nothing."""
-    cached: IntArray = np.minimum(np.floor(share * prompt).astype(np.int64), prompt - 1)
-    if share <= 0:
-        return cached
-    whole = np.maximum(prompt - 1, 1)
-    is_found = np.random.default_rng((seed, FOUND_STREAM)).random(prompt.size) < share * prompt / whole
-    kept: IntArray = np.where(prompt - cached < QUESTION_TOKENS, np.where(is_found, prompt - 1, 0), cached)
-    return kept
+@dataclass(frozen=True, kw_only=True)
+class Speculation:
+    """Tokens drafted and accepted per step."""
 
-
-def _drawn(distribution: LengthDistribution, count: int, longest_tokens: int, stream: tuple[int, int]) -> IntArray:
-    """The first ``count`` lengths of a stream: the same ones whatever the count."""
-    if count > KEPT_LENGTHS:
-        return sample_tokens(distribution, count, np.random.default_rng(stream), longest_tokens)
-    return _kept(distribution, longest_tokens, stream)[:count]
-
-
-@lru_cache(KEPT_STREAMS)
-def _kept(distribution: LengthDistribution, longest_tokens: int, stream: tuple[int, int]) -> IntArray:
-    """Kept: a sweep, a decision or a search draws the same lengths for every load and deployment."""
-    tokens = sample_tokens(distribution, KEPT_LENGTHS, np.random.default_rng(stream), longest_tokens)
-    tokens.flags.writeable = False
-    return tokens
+    drafted_tokens: int
+    accepted_tokens: float
 
 
 def plan_requests(
@@ -146,28 +111,51 @@ def plan_requests(
     think_s: float,
     seed: int,
     reuse: bool = True,
+    tiers: tuple[Tier, ...] = (),
+    speculation: Speculation | None = None,
 ) -> RequestPlan:
     """``lead`` requests to fill the system, ``requests`` measured ones, ``tail`` more to keep the load on.
 
     Users of a closed loop start spread over ``service_s``; 0 = all at once. Lengths and gaps have streams of their
     own, so that two loads with one seed differ in nothing else.
     """
-    rng = np.random.default_rng((seed, 0))
     count = lead + requests + tail
-    closed = isinstance(workload.arrivals, Closed)
-    if isinstance(workload.arrivals, Closed):
-        users = max(1, min(count, math.ceil(workload.arrivals.concurrency / split)))
-        start = np.sort(rng.random(users)) * service_s
-    else:
-        start = open_arrivals(workload.arrivals, count, split, rng)
-    prompt, output, cached = lengths(workload, count, longest_tokens, seed, reuse=reuse)
+    start, logged = _starts(workload, count, split, service_s, np.random.default_rng((seed, 0)))
+    drawn = draw(workload, count, longest_tokens, seed, reuse=reuse, logged=logged)
+    fetches = bool(tiers) and workload.offload_hit_share > 0 and reuse
+    tokens, tier = draw_fetches(workload, drawn, tiers, seed) if fetches else (None, None)
+    clients = workload.clients
     return RequestPlan(
-        prompt_tokens=prompt,
-        output_tokens=output,
-        cached_tokens=cached,
+        prompt_tokens=drawn.prompt,
+        output_tokens=drawn.output,
+        cached_tokens=drawn.cached,
         start_s=start,
-        closed=closed,
+        closed=isinstance(workload.arrivals, Closed),
         think_s=think_s,
         first_measured=lead,
         end_measured=lead + requests,
+        class_index=drawn.class_index,
+        cancelled=drawn.cancelled,
+        fetch_tokens=tokens,
+        fetch_tier=tier,
+        pace_tokens=None
+        if speculation is None
+        else draw_paces(drawn.output, speculation.accepted_tokens, speculation.drafted_tokens, seed),
+        patience_s=clients.patience_s,
+        retries=clients.retries if clients.patience_s is not None else 0,
+        retry_after_s=clients.retry_after_s,
     )
+
+
+def _starts(
+    workload: Workload, count: int, split: float, service_s: float, rng: np.random.Generator
+) -> tuple[FloatArray, IntArray | None]:
+    """When requests (or a closed loop's users) start, and the places of logged ones in their log."""
+    match workload.arrivals:
+        case Closed(concurrency=concurrency):
+            users = max(1, min(count, math.ceil(concurrency / split)))
+            return np.sort(rng.random(users)) * service_s, None
+        case Recorded() as log:
+            return _as_logged(np.array(log.times_s) - log.times_s[0], count, split, rng)
+        case _:
+            return open_arrivals(workload.arrivals, count, split, rng), None

@@ -126,7 +126,8 @@ def fetch_until(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntAr
                 t[FETCH_AT, request] = x[rates_at(tier) + MOVED] + r[FETCHING, request]
             else:
                 end_fetch(n, x, r, t, q, (tier << KEY_BITS) | at, when)
-                t[FETCH_WAIT, request] += when - t[FETCH_BEGUN, request]
+                if r[GENERATED, request] == 0:
+                    t[FETCH_WAIT, request] += when - t[FETCH_BEGUN, request]
                 r[STATE, request] = FETCHED
                 insert_near_last(n, r, n[CLASSES], request)
             at = soonest_of(n, x, r, t, q, tier)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,13 +17,15 @@ from calc.errors import ImpossibleDeployment
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message, msg
 from calc.scenario import Scenario
-from calc.simulator.arrivals import lengths, plan_requests
+from calc.simulator.arrivals import plan_requests
+from calc.simulator.draws import draw
+from calc.simulator.options import Options, demand_with, options_of, with_options
 from calc.simulator.simulate import SchedulerRules, SimulationResult, StepCosts, simulate
-from calc.simulator.stability import Balance, Demand, Limits, balance_of, stability_limits
+from calc.simulator.stability import Balance, Demand, Limits, balance_of, stability_limits, static_limits
 from calc.step.efficiency import Efficiency
 from calc.step.holds import hold_steps
 from calc.step.roofline import StepModel, step_model
-from calc.workload import Closed, Fixed, Workload
+from calc.workload import Closed, Fixed, IntArray, Workload
 
 MAX_SIMULATED = 200_000
 """Most requests simulated for one load point: about a second of computing. More are cut, with a note."""
@@ -53,6 +55,8 @@ class Replica:
     """Name of the measurements its costs rest on."""
     first_token_steps: float = 0.0
     """Mean steps by which the first token comes later than simulated."""
+    options: Options = field(default_factory=Options)
+    """Classes, tiers, speculation, batching."""
 
     @cached_property
     def balance(self) -> Balance:
@@ -75,11 +79,21 @@ def prepare(
     measured = applied(scenario.calibration, deployment) if efficiency is None else Applied()
     model = step_model(deployment, efficiency=efficiency or measured.efficiency, http=workload.http)
     longest = settings.max_model_len_tokens
-    drawn = lengths(workload, DEMAND_SAMPLE, longest, seed, reuse=settings.prefix_caching)
-    demand = Demand.of(*drawn)
+    drawn = draw(workload, DEMAND_SAMPLE, longest, seed, reuse=settings.prefix_caching)
+    demand = Demand.of(drawn.prompt, drawn.output, drawn.cached)
     model = model.with_prompts(demand.prompt)
     held_steps, hold_notes = hold_steps(deployment)
-    rules = _rules(deployment, settings, report, demand.held, int(drawn[0].max()))
+    rules = _rules(deployment, settings, report, demand.held, int(drawn.prompt.max()))
+    options = options_of(
+        deployment,
+        workload,
+        kv_bytes_per_token=model.kv_bytes_per_token,
+        block_tokens=rules.block_tokens,
+        longest_output=int(drawn.output.max()),
+        prefix_caching=settings.prefix_caching,
+    )
+    rules = with_options(rules, options)
+    demand = demand_with(demand, drawn, workload, options, seed)
     return Replica(
         model=model,
         costs=model.costs(),
@@ -88,22 +102,27 @@ def prepare(
         workload=workload,
         split=deployment.replicas * deployment.dp,
         demand=demand,
-        limits=_limits(model, rules, demand),
-        notes=model.notes + measured.notes + hold_notes + _notes(workload, settings),
+        limits=_limits(model, rules, demand, drawn.output),
+        notes=model.notes + measured.notes + hold_notes + _notes(workload, settings) + options.notes,
         calibration=measured.name,
         first_token_steps=measured.first_token_steps + held_steps,
+        options=options,
     )
 
 
 def reloaded(replica: Replica, workload: Workload, seed: int) -> Replica:
     """The same replica under a load of the same lengths, of which another share is found in the prefix cache."""
     reuse, longest = replica.settings.prefix_caching, replica.settings.max_model_len_tokens
-    demand = Demand.of(*lengths(workload, DEMAND_SAMPLE, longest, seed, reuse=reuse))
-    limits = _limits(replica.model, replica.rules, demand)
+    drawn = draw(workload, DEMAND_SAMPLE, longest, seed, reuse=reuse)
+    demand = Demand.of(drawn.prompt, drawn.output, drawn.cached)
+    demand = demand_with(demand, drawn, workload, replica.options, seed)
+    limits = _limits(replica.model, replica.rules, demand, drawn.output)
     return replace(replica, workload=workload, demand=demand, limits=limits)
 
 
-def _limits(model: StepModel, rules: SchedulerRules, demand: Demand) -> Limits:
+def _limits(model: StepModel, rules: SchedulerRules, demand: Demand, outputs: IntArray) -> Limits:
+    if rules.reserved_tokens is not None:
+        return static_limits(model, rules, demand, outputs)
     usable = _usable_tokens(rules, demand.held)
     if rules.reserves_output:
         usable *= demand.held / (demand.prompt + demand.output)
@@ -196,9 +215,11 @@ def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) 
         think_s=replica.model.http_s,
         seed=seed,
         reuse=replica.settings.prefix_caching,
+        tiers=replica.options.tiers,
+        speculation=replica.options.speculation,
     )
     result = simulate(plan, replica.rules, replica.costs)
-    if np.isnan(result.finished_s[result.measured]).all():
+    if np.isnan(result.finished_s[result.measured]).all() and result.gave_up_s is None:
         raise ImpossibleDeployment(
             msg(
                 "No measured request was done when the simulation stopped after {rounds:count} scheduling rounds: "

@@ -6,10 +6,12 @@ capped by the token budget, the KV pool and the scheduler's slots; the lowest λ
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from calc.simulator.contract import SchedulerRules
 from calc.step.roofline import StepModel
 from calc.workload import FloatArray, IntArray
 
@@ -29,6 +31,17 @@ class Demand:
     """KV tokens a running request holds, averaged over its steps (long outputs weigh more)."""
     pairs: float
     """(Prompt token, earlier token) pairs of prefill attention."""
+    verified: float = 1.0
+    """Tokens a sequence puts into a step: with speculation one and the drafted ones."""
+    gained: float = 1.0
+    """Tokens a step gives a sequence on average."""
+    fetch_s: float = 0.0
+    """Seconds a request takes of the tier outside the GPU that is busiest."""
+
+    @property
+    def steps(self) -> float:
+        """Decode steps of a request, its prefill step counted as one."""
+        return max(1.0, self.output / self.gained)
 
     @classmethod
     def of(cls, prompt: IntArray, output: IntArray, cached: IntArray) -> Demand:
@@ -49,9 +62,9 @@ def mean_step_s(model: StepModel, demand: Demand, batch: FloatArray) -> FloatArr
 
     While fewer than one request starts per step its prefill is a lump on some steps; beyond that it is spread evenly.
     """
-    starts = batch / demand.output
-    alone = model.tokens_s(batch)
-    mixed = model.mixed_s(batch, np.maximum(demand.fresh, starts * demand.fresh))
+    starts = batch / demand.steps
+    alone = model.tokens_s(batch * demand.verified)
+    mixed = model.mixed_s(batch * demand.verified, np.maximum(demand.fresh, starts * demand.fresh))
     near = min(demand.prompt, model.window_tokens)
     per_start = (
         model.prefill_s
@@ -60,7 +73,10 @@ def mean_step_s(model: StepModel, demand: Demand, batch: FloatArray) -> FloatArr
         + (model.window_s * demand.prompt + model.window_pair_s * demand.fresh) * near / demand.prompt
     )
     per_sequence = (
-        model.sequence_s + model.context_s * demand.held + model.window_s * min(demand.held, model.window_tokens)
+        model.sequence_s
+        + model.draft_sequence_s
+        + model.context_s * demand.held
+        + model.window_s * min(demand.held, model.window_tokens)
     )
     step: FloatArray = alone + np.minimum(starts, 1.0) * (mixed - alone) + per_sequence * batch + per_start * starts
     return step
@@ -68,7 +84,7 @@ def mean_step_s(model: StepModel, demand: Demand, batch: FloatArray) -> FloatArr
 
 def rate_at(model: StepModel, demand: Demand, batch: FloatArray) -> FloatArray:
     """Requests per second completed while ``batch`` requests run: b / (E[o]·t(b))."""
-    rate: FloatArray = batch / demand.output / mean_step_s(model, demand, batch)
+    rate: FloatArray = batch / demand.steps / mean_step_s(model, demand, batch)
     return rate
 
 
@@ -82,9 +98,11 @@ class Limits:
     """KV pool full."""
     sequences_per_s: float
     """All scheduler slots taken."""
+    fetch_per_s: float = math.inf
+    """The busiest tier outside the GPU transfers without a pause."""
     max_rate_per_s: float
     binds: str
-    """compute, memory_capacity or sequences."""
+    """compute, memory_capacity, sequences or (a tier) communication."""
     max_batch: float
     """Requests that run at the limit."""
 
@@ -92,20 +110,49 @@ class Limits:
 def stability_limits(model: StepModel, demand: Demand, pool_tokens: float) -> Limits:
     """λ_max = min over the three caps of λ(b) = b / (E[o]·t(b)); exact for a work-conserving scheduler in balance."""
     batches = {
-        "compute": model.max_tokens / (1 + demand.fresh / demand.output),
+        "compute": model.max_tokens / (demand.verified + demand.fresh / demand.steps),
         "memory_capacity": max(1.0, pool_tokens / demand.held),
-        "sequences": float(model.max_seqs),
+        "sequences": max(1.0, min(float(model.max_seqs), model.max_tokens // demand.verified)),
     }
     found = rate_at(model, demand, np.array(list(batches.values())))
     rates = dict(zip(batches, map(float, found), strict=True))
     binds = min(rates, key=lambda name: rates[name])
+    fetches = 1 / demand.fetch_s if demand.fetch_s > 0 else math.inf
     return Limits(
         compute_per_s=rates["compute"],
         memory_per_s=rates["memory_capacity"],
         sequences_per_s=rates["sequences"],
-        max_rate_per_s=rates[binds],
-        binds=binds,
+        fetch_per_s=fetches,
+        max_rate_per_s=min(rates[binds], fetches),
+        binds=binds if rates[binds] <= fetches else "communication",
         max_batch=batches[binds],
+    )
+
+
+def static_limits(model: StepModel, rules: SchedulerRules, demand: Demand, outputs: IntArray) -> Limits:
+    """Of batches that start together: λ = b / (prefill of b prompts + steps of the longest of b outputs).
+
+    b is capped by slots and by blocks reserved for prompt + longest output. E[longest] is that of drawn outputs.
+    """
+    reserved = demand.prompt + (rules.reserved_tokens or 0)
+    in_pool = max(1, int(rules.total_blocks // (np.ceil(reserved / rules.block_tokens) + rules.fixed_blocks)))
+    batch = min(rules.slots, in_pool)
+    groups = outputs[: max(1, outputs.size // batch) * batch]
+    longest = float(groups.reshape(-1, min(batch, groups.size)).max(axis=1).mean())
+    prefill_s = float(model.tokens_s(np.array([batch * demand.fresh]))[0]) + batch * (
+        model.prefill_s + model.pair_s * demand.pairs + model.context_s * demand.prompt
+    )
+    held = batch * (demand.prompt + longest / 2)
+    decode_s = model.decode_s(batch * demand.verified, held) + model.sequence_s * batch * (1 - demand.verified)
+    rate = batch / (prefill_s + max(0.0, longest - 1) / demand.gained * decode_s)
+    slots_bind = batch == rules.slots
+    return Limits(
+        compute_per_s=rate,
+        memory_per_s=rate,
+        sequences_per_s=rate,
+        max_rate_per_s=rate,
+        binds="sequences" if slots_bind else "memory_capacity",
+        max_batch=float(batch),
     )
 
 
@@ -137,10 +184,10 @@ def balance_of(model: StepModel, demand: Demand, limits: Limits) -> Balance:
     """Worked out once for a replica; loads are then looked up in it."""
     batches = np.linspace(0.0, limits.max_batch, STEADY_GRID)
     steps = mean_step_s(model, demand, batches)
-    rates: FloatArray = np.maximum.accumulate(batches / demand.output / steps)
+    rates: FloatArray = np.maximum.accumulate(batches / demand.steps / steps)
     prefill_s = model.prefill_only_s(np.array([demand.prompt]), np.array([demand.prompt - demand.fresh]))
     return Balance(
-        batches=batches, steps_s=steps, rates_per_s=rates, prefill_s=float(prefill_s[0]), output=demand.output
+        batches=batches, steps_s=steps, rates_per_s=rates, prefill_s=float(prefill_s[0]), output=demand.steps
     )
 
 
@@ -153,4 +200,4 @@ def service_s(model: StepModel, demand: Demand, batch: float) -> float:
     """Seconds a request spends running beside ``batch`` others: prefill step, then output − 1 steps."""
     step_s = float(mean_step_s(model, demand, np.array([max(batch, 1.0)]))[0])
     prefill_s = model.prefill_only_s(np.array([demand.prompt]), np.array([demand.prompt - demand.fresh]))
-    return float(prefill_s[0]) + (demand.output - 1) * step_s
+    return float(prefill_s[0]) + (demand.steps - 1) * step_s

@@ -23,6 +23,7 @@ from calc.messages import Message, msg
 from calc.model import LayerKind, ModelSpec
 from calc.simulator.simulate import StepCosts
 from calc.step.collectives import Collective, collectives
+from calc.step.draft import draft_costs
 from calc.step.efficiency import Efficiency, efficiency_of
 from calc.step.kernels import (
     KernelClass,
@@ -51,6 +52,10 @@ class StepModel:
     """Layers' launches and the engine's own code, once per step."""
     eager_s: float
     """Host time to launch all kernels of a step one by one."""
+    draft_s: float = 0.0
+    """Drafting the tokens of the next step, once per step."""
+    draft_sequence_s: float = 0.0
+    """The same per sequence."""
     collectives: tuple[Collective, ...]
     activation_token_s: float
     """Element-wise kernels, per token."""
@@ -82,7 +87,7 @@ class StepModel:
         for kernel in self.classes:
             total = total + kernel.seconds(share)
         eager: FloatArray = np.where(tokens > GRAPH_TOKENS, np.maximum(total, self.eager_s), total)
-        return eager
+        return eager + self.draft_s
 
     def mixed_s(self, decoding: FloatArray, fresh: FloatArray) -> FloatArray:
         """The same for sequences that decode and prompt tokens beside them: one step, or with ``prefill_alone`` two."""
@@ -106,7 +111,7 @@ class StepModel:
         within = min(context_tokens, sequences * self.window_tokens) if self.window_tokens else 0.0
         return (
             float(self.tokens_s(np.array([sequences]))[0])
-            + self.sequence_s * sequences
+            + (self.sequence_s + self.draft_sequence_s) * sequences
             + self.context_s * context_tokens
             + self.window_s * within
         )
@@ -133,7 +138,7 @@ class StepModel:
         return StepCosts(
             tokens_s=table,
             token_beyond_s=float(table[-1] - table[-2]),
-            sequence_s=self.sequence_s,
+            sequence_s=self.sequence_s + self.draft_sequence_s,
             prefill_s=self.prefill_s,
             context_s=self.context_s,
             window_s=self.window_s,
@@ -154,6 +159,8 @@ class StepModel:
         parts["memory_bandwidth"] += self.context_s * context_tokens + self.window_s * within
         parts["memory_bandwidth"] += float(share[0]) * self.activation_token_s
         parts["communication"] += float(self.collective_s(share)[0])
+        parts["memory_bandwidth"] += self.draft_s
+        parts["compute"] += self.draft_sequence_s * sequences
         parts["overhead"] += self.fixed_s + self.sequence_s * sequences
         if tokens > GRAPH_TOKENS:
             parts["overhead"] += max(0.0, self.eager_s - sum(parts.values()))
@@ -176,6 +183,7 @@ def step_model(deployment: Deployment, *, efficiency: Efficiency | None = None, 
     reads = attention_reads(deployment, settings, shares, bandwidth)
     classes = kernel_classes(deployment, shares, bandwidth)
     state_s, state_token_s = recurrent_costs(deployment, shares, bandwidth)
+    draft_s, draft_sequence_s = draft_costs(deployment, shares, bandwidth)
     return StepModel(
         classes=classes,
         pp=deployment.pp,
@@ -185,6 +193,8 @@ def step_model(deployment: Deployment, *, efficiency: Efficiency | None = None, 
         collectives=collectives(deployment, shares),
         activation_token_s=state_token_s + activation_bytes(deployment) / (bandwidth * shares.activation_share),
         sequence_s=state_s + shares.sequence_s + shares.layer_sequence_s * model.layers / deployment.pp,
+        draft_s=draft_s,
+        draft_sequence_s=draft_sequence_s,
         prefill_s=shares.prefill_s,
         http_s=shares.http_s if http else 0.0,
         http_token_s=shares.http_token_s if http else 0.0,
