@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from conftest import ROOT
-from memory_accuracy import table
+from memory_accuracy import percent, table
 
 from calc.deployment import Deployment
 from calc.latency import LatencyReport, predict
@@ -125,14 +125,28 @@ OURS: Mapping[str, Callable[[], float]] = {
 """Point → our figure in the point's unit."""
 
 
+THOUSAND = 1000
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= THOUSAND else f"{value:.3g}"
+
+
 def offload_page() -> str:
     """The section's text: every point, measured and ours."""
     rows = []
     for point in points():
         if point.name in OURS:
             ours = OURS[point.name]()
-            error = f"{ours / point.measured - 1:+.0%}"
-            rows.append([point.name, f"{point.measured:,.4g} {point.unit}", f"{ours:,.4g}", error, point.source])
+            rows.append(
+                [
+                    point.name,
+                    f"{_digits(point.measured)} {point.unit}",
+                    _digits(ours),
+                    percent(ours / point.measured - 1),
+                    point.source,
+                ]
+            )
     note = (
         "Prefill through two engines and a proxy (Mooncake) and on GPUs without kernel measurements of their own (H20, "
         "GH200) is predicted with errors of a third or more, and break-even there is off by as much."
