@@ -461,9 +461,16 @@ TTFT, counted in steps, and what is left of the error when the case carries the 
 
 {recipes_table(found)}
 
-DeepSeek-R1 under TensorRT-LLM on H200 is the one setup whose steps are slower than anything here explains: a constant
-4 to 5 ms in every step, and prefill that takes three times what its products need. It looks like the expert kernels of
-that combination; one setup is not enough to say so."""
+What else is off, and why as far as is known:
+
+- DeepSeek-R1 under TensorRT-LLM on H200 is the one setup whose steps are slower than anything here explains: a constant
+  4 to 5 ms in every step, and prefill that takes three times what its products need. It looks like the expert kernels
+  of that combination; one setup is not enough to say so.
+- vLLM with FP8 on H100 and H200 takes a leap between 16 and 32 sequences (15.7 to 20.4 ms on two GPUs) that its kernel
+  tables do not show; predictions rise evenly there.
+- Data-parallel ranks of a mixture of experts keep step with each other, so that a prefill on one holds up all. Each
+  rank is simulated by itself.
+- Tails over HTTP are longer than predicted where they are the client's or the API server's, which is not simulated."""
 
 
 def _tables(found: Sequence[Outcome]) -> str:

@@ -393,3 +393,17 @@ def test_prompts_are_found_whole_or_not_where_a_hit_share_leaves_less_than_a_que
         prompt, _, cached = lengths(scenario(load=load).workload, 20_000, 100_000, 1)
         assert cached.sum() / prompt.sum() == pytest.approx(0.97, abs=0.005)
         assert (prompt - cached).max() == most_new
+
+
+def test_a_prompt_that_cannot_be_chunked_gets_a_budget_that_lets_it_in_and_that_is_said() -> None:
+    """TensorRT-LLM, 8,100 tokens against a budget of 8,192: beside 93 running ones it would wait for most to leave."""
+    long = {
+        "prompt_tokens": {"distribution": "fixed", "value": 8100},
+        "arrivals": {"kind": "closed", "concurrency": 96},
+    }
+    engine = {"engine": "tensorrt-llm", "gpu": "h200", "engine_version": "1.0.0"}
+    assumed = predict(scenario(load=long, **engine))
+    given = predict(scenario(load=long, **engine, max_num_batched_tokens=8192))
+    assert any("8,356" in str(note) for note in assumed.notes)
+    assert not any("8,356" in str(note) for note in given.notes)
+    assert (given.ttft.mean_s or 0) > (assumed.ttft.mean_s or 0)

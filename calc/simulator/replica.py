@@ -103,7 +103,7 @@ def prepare(
         split=deployment.replicas * deployment.dp,
         demand=demand,
         limits=_limits(model, rules, demand, drawn.output),
-        notes=model.notes + measured.notes + hold_notes + _notes(workload, settings) + options.notes,
+        notes=model.notes + measured.notes + hold_notes + _notes(workload, settings, rules.max_tokens) + options.notes,
         calibration=measured.name,
         first_token_steps=measured.first_token_steps + held_steps,
         options=options,
@@ -190,10 +190,20 @@ def _request_blocks(deployment: Deployment, settings: Settings) -> tuple[int, in
     return settings.block_size_tokens, math.ceil(fixed / growing)
 
 
-def _notes(workload: Workload, settings: Settings) -> tuple[Message, ...]:
+def _notes(workload: Workload, settings: Settings, budget_tokens: int) -> tuple[Message, ...]:
+    notes = []
     if workload.prefix_hit_share and not settings.prefix_caching:
-        return (msg("Prefix caching is off: the prefix hit share of the load is not used."),)
-    return ()
+        notes.append(msg("Prefix caching is off: the prefix hit share of the load is not used."))
+    if budget_tokens > settings.max_num_batched_tokens:
+        notes.append(
+            msg(
+                "Prompts are not chunked, and the version's budget of {given:count} tokens a step lets the longest one "
+                "in only when hardly anything runs: {assumed:count} are assumed; give the budget you use.",
+                given=settings.max_num_batched_tokens,
+                assumed=budget_tokens,
+            )
+        )
+    return tuple(notes)
 
 
 def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) -> SimulationResult:
