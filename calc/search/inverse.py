@@ -132,9 +132,9 @@ def _missed_target(scenario: Scenario, report: LatencyReport | None) -> str:
     return worst if worst and over[worst] > 1 else report.limit
 
 
-def headroom_of(scenario: Scenario, now: LatencyReport) -> float | None:
+def headroom_of(scenario: Scenario, now: LatencyReport, *, steps: int = STEPS) -> float | None:
     """Requests per second above today's that still meet the SLO; a closed loop's loads are turned into rates."""
-    found = highest_load(scenario)
+    found = highest_load(scenario, steps=steps)
     if isinstance(scenario.workload.arrivals, Closed):
         return None if found.report is None else found.report.request_rate_per_s - now.request_rate_per_s
     return found.load - load_of(scenario.workload)

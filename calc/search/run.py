@@ -33,8 +33,10 @@ LARGER = 8
 """Nor those of a type without a price that take this many times the GPUs of its smallest answer, and more."""
 HEADROOMS = 10
 """Rows, from the cheapest on, whose highest load is worked out."""
-SCREEN_SHARE = 0.35
-"""Part of the work that arithmetic is."""
+SCREEN_SHARE, CLIMB_SHARE = 0.3, 0.6
+"""Parts of the work that arithmetic and simulation are; the rest is the highest load of the first rows."""
+HEADROOM_STEPS = 5
+"""Halvings of the bracket around the highest load of a row: to a thirtieth of it."""
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
@@ -140,16 +142,25 @@ class _Bench:
                 climbs.append(climbed)
                 self._note(climbed, best)
             done = (len(climbs) + len(self.left_out)) / len(order)
-            self._tell(SCREEN_SHARE + (1 - SCREEN_SHARE) * done)
+            self._tell(SCREEN_SHARE + CLIMB_SHARE * done)
         return climbs
 
     def with_headroom(self, threads: ThreadPoolExecutor, rows: tuple[Found, ...]) -> tuple[Found, ...]:
         """The first rows with the load they could carry beside today's."""
 
         def one(row: Found) -> Found:
-            return row if self.stopped() else replace(row, headroom_per_s=headroom_of(row.scenario, row.latency))
+            if self.stopped():
+                return row
+            return replace(row, headroom_per_s=headroom_of(row.scenario, row.latency, steps=HEADROOM_STEPS))
 
-        return (*threads.map(one, rows[:HEADROOMS]), *rows[HEADROOMS:])
+        first = rows[:HEADROOMS]
+        known: list[Found] = []
+        for row in threads.map(one, first):
+            known.append(row)
+            self._tell(SCREEN_SHARE + CLIMB_SHARE + (1 - SCREEN_SHARE - CLIMB_SHARE) * len(known) / len(first))
+        if not first:
+            self._tell(1.0)
+        return (*known, *rows[HEADROOMS:])
 
     def _note(self, climbed: Climb, best: dict[str, float]) -> None:
         self.simulated += len(climbed.counts)

@@ -32,7 +32,7 @@ def show(asked: Asked) -> None:
     latency = resources.latency_or_reason(asked) if memory.fits else None
     report = latency if isinstance(latency, LatencyReport) else None
     cost, rows = cost_of(scenario, report), cost_rows(scenario, report)
-    parts.answer(about_cost.sentence(cost, rows), about_cost.figures(cost), good=None if cost is None else True)
+    parts.answer(about_cost.sentence(cost, rows), about_cost.figures(cost), good=about_cost.is_whole(cost, rows))
     parts.section(t("Every line"), pricing.origin(scenario.prices, state.today()))
     parts.prose(about_cost.table(rows, scenario.prices.currency))
     if report is not None and (found := _reservation(asked, report)) is not None:

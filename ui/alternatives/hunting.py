@@ -69,35 +69,30 @@ def begin(key: str, asked_text: str, scenario: Scenario, space: Space) -> None:
 
 
 def watch(key: str, asked_text: str, label: str, start: tuple[Scenario, Space]) -> SearchResult | None:
-    """The button, or the progress with its cancel; and the result if it answers today's question."""
+    """The button, or the progress with its cancel; and the result if it answers today's question.
+
+    The button stands outside the fragment: pressed inside, it would start no ticking of its own.
+    """
     hunt = found(key)
+    if hunt is not None and hunt.running:
+        _progress(key, hunt)
+        return None
+    asked = (key, asked_text, *start)
+    st.button(label, key=f"{key}_start", type="primary", icon=":material/search:", on_click=begin, args=asked)
+    return _result(hunt, asked_text)
 
-    @state.fragment(run_every=LOOK_S if hunt is not None and hunt.running else None)
+
+def _progress(key: str, hunt: Hunt) -> None:
+    @state.fragment(run_every=LOOK_S)
     def progress() -> None:
-        now = found(key)
-        if now is None or not now.running:
-            if hunt is not None and hunt is now and not now.running and was_running:
-                st.rerun()
-            _button(key, asked_text, label, start)
-            return
-        share, words = about_search.progress(now.progress, cancelled=now.cancelled)
+        """Until the search is done; then the page draws what it found."""
+        if not hunt.running:
+            st.rerun()
+        share, words = about_search.progress(hunt.progress, cancelled=hunt.cancelled)
         st.progress(share, words)
-        st.button(t("Cancel"), key=f"{key}_cancel", on_click=now.cancel, icon=":material/stop:")
+        st.button(t("Cancel"), key=f"{key}_cancel", on_click=hunt.cancel, icon=":material/stop:")
 
-    was_running = hunt is not None and hunt.running
     progress()
-    return _result(found(key), asked_text)
-
-
-def _button(key: str, asked_text: str, label: str, start: tuple[Scenario, Space]) -> None:
-    st.button(
-        label,
-        key=f"{key}_start",
-        type="primary",
-        icon=":material/search:",
-        on_click=begin,
-        args=(key, asked_text, *start),
-    )
 
 
 def _result(hunt: Hunt | None, asked_text: str) -> SearchResult | None:

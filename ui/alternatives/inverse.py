@@ -66,15 +66,21 @@ def _population() -> Population:
     """Three numbers that are assumptions; their source stands beside them."""
     left, middle, right = st.columns(3)
     share = left.number_input(
-        t("Active at the same time (%)"), 0.1, PERCENT, USUAL.active_share * PERCENT, key="users_active",
+        t("Active at the same time (%)"), 0.1, PERCENT, USUAL.active_share * PERCENT, key="users_active", format="%g",
         persist_state="session",
     )  # fmt: skip
     rate = middle.number_input(
         t("Requests a minute of an active user"), 0.001, 1000.0, USUAL.requests_per_minute, key="users_rate",
-        persist_state="session",
+        format="%g", persist_state="session",
     )  # fmt: skip
     peak = right.number_input(
-        t("Busiest minute over the mean"), 1.0, 100.0, USUAL.peak_factor, key="users_peak", persist_state="session"
+        t("Busiest minute over the mean"),
+        1.0,
+        100.0,
+        USUAL.peak_factor,
+        key="users_peak",
+        format="%g",
+        persist_state="session",
     )
     return Population(active_share=share / PERCENT, requests_per_minute=rate, peak_factor=peak)
 
@@ -85,7 +91,7 @@ def _load(asked: Asked) -> None:
     parts.answer(
         about_inverse.load_sentence(asked.scenario, found, people),
         about_inverse.load_figures(asked.scenario, found, people),
-        good=found.report is not None,
+        good=found.report is not None and found.load >= load_of(asked.scenario.workload),
     )
     parts.computed(about_inverse.load_formulas(people), [about_inverse.source()])
 

@@ -30,6 +30,11 @@ def sentence(cost: Cost | None, rows: tuple[CostRow, ...]) -> str:
     return t("{amount} an hour, every line stated.", amount=amount)
 
 
+def is_whole(cost: Cost | None, rows: tuple[CostRow, ...]) -> bool | None:
+    """True when every line is stated; ``None`` while something is not."""
+    return True if cost is not None and all(row.provenance != "missing" for row in rows) else None
+
+
 def figures(cost: Cost | None) -> list[Figure]:
     """Per request, per request within the SLO, per million tokens; of everything that is stated."""
     if cost is None:
@@ -51,10 +56,9 @@ def table(rows: tuple[CostRow, ...], currency: str) -> list[Mapping[str, str]]:
     """Every line: amount per hour and month, how it is made, where it is from."""
     return [
         {
-            t("Line"): t(row.label),
+            t("Line"): f"{t(row.label)}: {t(row.basis)}",
             t("Per hour"): _amount(row.per_hour, currency, row),
             t("Per month"): _amount(None if row.per_hour is None else row.per_hour * HOURS_PER_MONTH, currency, row),
-            t("How it is made"): t(row.basis),
             t("Provenance"): " · ".join(part for part in (t(PROVENANCE[row.provenance]), row.source) if part),
         }
         for row in rows
@@ -89,8 +93,13 @@ def reserved(scenario: Scenario, found: Reservation, cost: Cost | None) -> list[
 def spare_hint(scenario: Scenario, found: Reservation | None) -> str:
     """What one more replica would be for."""
     replicas = scenario.deployment.replicas
-    if found is None or replicas < 1:
+    if found is None:
         return ""
+    if replicas == 1:
+        return t(
+            "With a single replica a failure stops the service: N+1 needs {gpus:count} more GPUs.",
+            gpus=scenario.deployment.gpus_per_replica,
+        )
     left = found.headroom_share + found.tail_share
     if left * replicas >= 1:
         return t(
