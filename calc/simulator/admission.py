@@ -6,9 +6,10 @@ from __future__ import annotations
 from math import isnan
 
 from calc.simulator.fetch import begin_fetch
-from calc.simulator.kernel import blocks, decode_tokens, promise, whole_blocks
+from calc.simulator.kernel import blocks, decode_tokens, measuring, promise, whole_blocks
 from calc.simulator.layout import *
 from calc.simulator.lines import NOBODY, first_in_line, occupy, unlink
+from calc.simulator.prefixes import enter, pinned_blocks, prefix_blocks
 from calc.simulator.specialise import compiled, inlined
 from calc.workload import FloatArray, IntArray
 
@@ -18,6 +19,8 @@ def hit_tokens(n: IntArray, r: IntArray, request: int) -> int:
     """Prompt tokens found in the cache: the given share, or after a preemption what was not evicted since (LRU) or
     all that was swapped."""
     hit = r[CACHED, request]
+    if JOINT:
+        hit = max(hit, prefix_blocks(n, r, request) * n[BLOCK_TOKENS])
     if MANAGED and n[SWAPS]:
         if r[LOST_BLOCKS, request] > 0:
             hit = r[LOST_TOKENS, request]
@@ -41,9 +44,11 @@ def found_tokens(n: IntArray, r: IntArray, request: int) -> int:
 
 @inlined
 def next_waiting(n: IntArray, r: IntArray, q: IntArray) -> int:
-    """Preempted requests first, then in order of arrival; NOBODY waits: -1."""
+    """Who holds blocks already, then preempted requests, then in order of arrival; NOBODY waits: -1."""
     if MANAGED:
         return first_in_line(n, r)
+    if JOINT and n[HEAD] < n[ISSUED] and r[PAID, n[HEAD]] > 0:
+        return int(n[HEAD])
     if n[IN_FRONT] > 0:
         return int(q[FRONT, n[IN_FRONT] - 1])
     if n[HEAD] < n[ISSUED]:
@@ -70,7 +75,9 @@ def may_start(n: IntArray, r: IntArray, request: int) -> bool:
         return False
     reserve = n[WATERMARK_BLOCKS] if running > 0 else 0
     holds = MANAGED and r[STATE, request] == FETCHED
-    if not holds and needed_blocks(n, r, request) > n[FREE] - reserve:
+    if JOINT and r[PAID, request] > 0:
+        holds = True
+    if not holds and needed_blocks(n, r, request) - pinned_blocks(n, r, request) > n[FREE] - reserve:
         return False
     if MANAGED and n[STATIC]:
         return True
@@ -117,7 +124,7 @@ def start(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, r
         if found < 0:
             return
     else:
-        if n[IN_FRONT] > 0:
+        if n[IN_FRONT] > 0 and not (JOINT and r[PAID, request] > 0):
             n[IN_FRONT] -= 1
         else:
             n[HEAD] += 1
@@ -135,11 +142,21 @@ def start(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, r
 
 @inlined
 def hold(n: IntArray, r: IntArray, request: int, hit: int) -> None:
-    """Takes the blocks of an admitted request; those of cached tokens evict nothing."""
-    needed = needed_blocks(n, r, request)
-    n[FREE] -= needed
-    n[ALLOCATED] += needed - hit // n[BLOCK_TOKENS]
+    """Takes the blocks of an admitted request; those of cached tokens evict nothing. Blocks taken for it before hold KV
+    from elsewhere: lost once, it does not come again."""
     promise(n, r, request, 1)
+    if JOINT and r[PAID, request] > 0:
+        r[PAID, request] = 0
+        r[CACHED, request] = 0
+        return
+    needed = needed_blocks(n, r, request)
+    n[FREE] -= needed - pinned_blocks(n, r, request)
+    if JOINT and n[GROUPS] > 0:
+        enter(n, r, request, hit // n[BLOCK_TOKENS])
+        if measuring(n):
+            n[HIT_TOKENS] += hit
+            n[ASKED_TOKENS] += r[PROMPT, request] + r[GENERATED, request]
+    n[ALLOCATED] += needed - hit // n[BLOCK_TOKENS]
 
 
 @compiled
@@ -148,6 +165,10 @@ def take_up(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray,
     if r[STATE, request] == FETCHED:
         unlink(n, r, n[CLASSES], request)
         r[STATE, request] = RUNNING
+        if JOINT and r[PAID, request] > 0:
+            n[HEAD] += 1
+            t[ADMITTED, request] = x[NOW]
+            hold(n, r, request, 0)
         return int(r[FOUND, request])
     unlink(n, r, r[CLASS, request], request)
     occupy(n, r, request, 1)

@@ -8,7 +8,8 @@ from math import inf, isinf, isnan, nan
 from calc.simulator.fetch import drop_fetch
 from calc.simulator.kernel import blocks, promise
 from calc.simulator.layout import *
-from calc.simulator.lines import append, occupy, unlink
+from calc.simulator.lines import append, insert_near_last, occupy, unlink
+from calc.simulator.prefixes import release
 from calc.simulator.specialise import compiled, inlined
 from calc.workload import FloatArray, IntArray
 
@@ -52,8 +53,14 @@ def line_up(n: IntArray, r: IntArray, t: FloatArray, request: int, at_s: float) 
     r[ORDER, request] = (((rank << ORDER_BITS) | n[ORDERS]) << KEY_BITS) | request
     r[ATTEMPTS, n[ORDERS] % r.shape[1]] = r[ORDER, request]
     n[ORDERS] += 1
-    r[STATE, request] = WAITING
-    append(n, r, r[CLASS, request], request)
+    if JOINT and r[PAID, request] > 0:
+        r[STATE, request] = FETCHED
+        r[FOUND, request] = r[CACHED, request]
+        occupy(n, r, request, 1)
+        insert_near_last(n, r, n[CLASSES], request)
+    else:
+        r[STATE, request] = WAITING
+        append(n, r, r[CLASS, request], request)
 
 
 @compiled
@@ -109,7 +116,7 @@ def give_up(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray,
         if isnan(t[ADMITTED, request]) and r[ATTEMPT, request] == 0:
             n[HEAD] += 1
     else:
-        n[FREE] += blocks(r[PROMPT, request], n[BLOCK_TOKENS]) + n[FIXED_BLOCKS]
+        release(n, r, request, blocks(r[PROMPT, request], n[BLOCK_TOKENS]) + n[FIXED_BLOCKS])
         occupy(n, r, request, -1)
         promise(n, r, request, -1)
     if state == FETCHED:

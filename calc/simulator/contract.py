@@ -95,6 +95,19 @@ class SchedulerRules:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PrefixPlan:
+    """Which requests begin alike, and what caches remember at the start."""
+
+    group: IntArray
+    """Of each request, counted from 0."""
+    shared_blocks: IntArray
+    """Whole blocks of its prefix."""
+    count: int
+    remembered: tuple[tuple[IntArray, IntArray, IntArray], ...] = ()
+    """For each scheduler in turn group, end in the free queue and blocks of the prefixes it still keeps."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RequestPlan:
     """Requests in order of arrival and when they come. For a closed loop ``start_s`` has one entry per user."""
 
@@ -121,6 +134,8 @@ class RequestPlan:
     """A client without a first token after this long goes away; ``None`` = waits for ever."""
     retries: int = 0
     retry_after_s: float = 0.0
+    groups: PrefixPlan | None = None
+    """Whose prefixes caches find, beside ``cached_tokens``."""
 
     @property
     def end(self) -> int:
@@ -169,6 +184,15 @@ class SimulationResult:
     first_arrival_s: FloatArray | None = None
     fetch_s: FloatArray | None = None
     """Seconds each request waited for a tier, part of the time between its admission and its first token."""
+    schedulers: int = 1
+    """Simulated together; all figures are theirs."""
+    hit_share: float | None = None
+    """Prompt tokens found in the cache, where requests share prefixes by group."""
+    transfer_s: FloatArray | None = None
+    """Split prefill: of each request from the end of prefill until its KV is on the decode replica."""
+    prefill_kv_used_mean_share: float | None = None
+    prefill_kv_used_max_share: float | None = None
+    """Of prefill replicas."""
 
     def gap_quantiles(self, shares: tuple[float, ...]) -> tuple[float | None, ...]:
         """Gaps in seconds below which these shares of gaps lie; ``None`` without gaps."""

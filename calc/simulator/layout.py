@@ -16,6 +16,8 @@ MANAGED: bool = False
 """Flag: requests are told apart (classes, impatient clients, tiers), swapped, or batched statically."""
 PACED: bool = False
 """Flag: a step gives a sequence more than one token on average (speculative decoding)."""
+JOINT: bool = False
+"""Flag: prefixes are shared by group, or several schedulers share a load."""
 PACE_BITS: int = 0
 UNIT: int = 1
 """Contexts are counted in units of 1/UNIT = 2^-PACE_BITS tokens; a kernel with PACED has more of them."""
@@ -123,11 +125,26 @@ TOKEN_COST = TIER + MAX_TIERS * TIER_PLACES
     LAST_COST,
     GAPS,
     CODE,
+    GROUPS,
+    GROUP_TABLE,
+    REMOVED,
+    SKIPPED,
+    NODES,
+    NODES_SEEN,
+    HOLDS,
+    HIT_TOKENS,
+    ASKED_TOKENS,
     RESIDUES,
-) = range(68)
+) = range(77)
 """``n``: state, sums, rules; from RESIDUES on a count per residue, from the place LISTS names on the lists, from the
 place GAPS names on the gap histogram. ORDERS = attempts so far, OLDEST = the first of them that may still give up;
-RETRIED and RETAKEN = clients that will come back and that did; CODE is the fingerprint of the compiled source."""
+RETRIED and RETAKEN = clients that will come back and that did; CODE is the fingerprint of the compiled source.
+GROUPS to NODES_SEEN: :mod:`calc.simulator.prefixes`, whose records begin at the place GROUP_TABLE names; HOLDS:
+finished requests keep their blocks; HIT_TOKENS of ASKED_TOKENS prompt tokens were found cached."""
+HOLDERS, GROUP_HELD, LAST_NODE, COMING = range(4)
+GROUP_RECORD = 4
+"""Of a group: running requests that hold its prefix, its blocks, (from 1) where the free queue keeps it, and requests
+sent here but not yet admitted."""
 
 FIRST_IN, LAST_IN, TAKEN, MOST, RANK = range(5)
 """Of each list, from LISTS on: its ends, how many of its kind run, how many may, and (class) priority or (tier)
@@ -162,14 +179,22 @@ LIST_PLACES = 5
     FOUND,
     ATTEMPTS,
     RETRY,
-) = range(27)
+    GROUP,
+    SHARED,
+    PAID,
+    NODE_GROUP,
+    NODE_END,
+    NODE_SIZE,
+) = range(33)
 """``r``: given lengths; BASE = KV tokens less PACE per step while decoding, DUE and CROSS_AT = steps at which it ends
 and fills its window; LOST_… = what a preemption left cached; DONE_ORDER[k] = the k-th request to finish, where somebody
 is to return. OWN_BLOCKS blocks and GROW_AT of a paced sequence. ORDER = (priority, attempt, request), NEXT and PREV its
-neighbours in a list, FETCH = tokens in a tier, FOUND = tokens there once fetched; rings of ATTEMPTS and of RETRY."""
+neighbours in a list, FETCH = tokens in a tier, FOUND = tokens there once fetched; rings of ATTEMPTS and of RETRY.
+GROUP and SHARED = blocks of its prefix; PAID = blocks taken before admission; NODE_… = the queue of cached prefixes."""
 PLAIN_ROWS = PACE
 """Rows of a plain kernel."""
 ALL_ROWS = RETRY + 1
+JOINT_ROWS = NODE_SIZE + 1
 
 GONE, WAITING, PENDING, LATENT, MOVING, FETCHED, RUNNING = range(7)
 """``r[STATE]``: PENDING, LATENT and MOVING are the stages of a fetch."""

@@ -7,6 +7,7 @@ from calc.simulator.heaps import pop
 from calc.simulator.kernel import blocks, promise
 from calc.simulator.layout import *
 from calc.simulator.lines import insert_near_first, occupy
+from calc.simulator.prefixes import release
 from calc.simulator.sequences import kv_tokens_at, leave, plan_growth, take_blocks, wanted_at
 from calc.simulator.specialise import compiled, inlined
 from calc.workload import FloatArray, IntArray
@@ -40,7 +41,7 @@ def put_back(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray
     if request == n[PARTIAL]:
         kv_tokens = n[PARTIAL_DONE]
         held = blocks(n[PARTIAL_LENGTH], n[BLOCK_TOKENS])
-        n[FREE] += held + n[FIXED_BLOCKS]
+        release(n, r, request, held + n[FIXED_BLOCKS])
         n[PARTIAL] = -1
     else:
         r[GENERATED, request] = kv_tokens_at(r, request, n[STEP]) + 1 - r[PROMPT, request]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from calc.simulator.heaps import pop, schedule, sink
 from calc.simulator.kernel import blocks, growth
 from calc.simulator.layout import *
+from calc.simulator.prefixes import release
 from calc.simulator.specialise import compiled, inlined
 from calc.workload import IntArray
 
@@ -84,11 +85,11 @@ def leave(n: IntArray, r: IntArray, request: int) -> int:
         r[CROSS_AT, request] = NEVER
     if PACED:
         n[PACES] -= per_step
-        n[FREE] += r[OWN_BLOCKS, request] + n[FIXED_BLOCKS]
+        release(n, r, request, r[OWN_BLOCKS, request] + n[FIXED_BLOCKS])
         r[GROW_AT, request] = NEVER
     else:
         n[RESIDUES + (-r[BASE, request]) % n[BLOCK_TOKENS]] -= 1
-        n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS]
+        release(n, r, request, blocks(kv_tokens, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS])
     r[DUE, request] = NEVER
     return int(kv_tokens)
 

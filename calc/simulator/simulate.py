@@ -7,7 +7,8 @@ Scheduling rules, as vLLM V1 applies them (other engines differ in detail, not i
 * A request starts when blocks for its whole prompt are free beside a watermark; output takes blocks as it grows. When
   blocks run out the request admitted last is preempted: it loses its blocks, waits at the front and prefills again
   what it had (with prefix caching only what was evicted meanwhile).
-* Prefix hits save computing and token budget; the tokens still occupy blocks.
+* Prefix hits save computing and token budget; the tokens still occupy blocks. Where requests share prefixes by group,
+  the cache decides what is found (:mod:`calc.simulator.prefixes`), and running requests hold a prefix once.
 * Arrivals join at the next step boundary; under asynchronous scheduling one step later, since the next step is
   already queued.
 * Request classes: lower priorities start first, first come first served within one; a class at its quota of running
@@ -40,19 +41,22 @@ from calc.simulator.contract import (
     BoolArray,
     ClassRule,
     FetchTier,
+    PrefixPlan,
     RequestPlan,
     SchedulerRules,
     SimulationResult,
     StepCosts,
 )
 from calc.simulator.steps import Run, kernel
-from calc.simulator.tables import Tables, is_managed, is_paced, tables_of
+from calc.simulator.tables import Tables, is_joint, is_managed, is_paced, tables_of
+from calc.workload import IntArray
 
 __all__ = [
     "MAX_EVENTS",
     "BoolArray",
     "ClassRule",
     "FetchTier",
+    "PrefixPlan",
     "RequestPlan",
     "SchedulerRules",
     "SimulationResult",
@@ -82,7 +86,7 @@ def simulate(
 
 def kernel_for(plan: RequestPlan, rules: SchedulerRules) -> Run:
     """The compiled kernel that knows what this plan and these rules use, and no more."""
-    return kernel(managed=is_managed(plan, rules), paced=is_paced(plan, rules))
+    return kernel(managed=is_managed(plan, rules), paced=is_paced(plan, rules), joint=is_joint(plan, rules))
 
 
 def warm_up() -> None:
@@ -100,7 +104,7 @@ def result_of(plan: RequestPlan, rules: SchedulerRules, tables: Tables) -> Simul
     """What a kernel left in its arrays."""
     n, x, requests, times, _ = tables
     managed = is_managed(plan, rules)
-    gap_counts = n[n[at.GAPS] :]
+    gap_counts = n[n[at.GAPS] : n[at.GAPS] + at.GAP_BINS]
     gaps, busy_s = int(gap_counts.sum()), float(x[at.BUSY_S])
     return SimulationResult(
         arrival_s=times[at.ARRIVAL],
@@ -130,4 +134,11 @@ def result_of(plan: RequestPlan, rules: SchedulerRules, tables: Tables) -> Simul
         attempts=requests[at.ATTEMPT] + 1 if plan.patience_s is not None else None,
         first_arrival_s=times[at.FIRST_ARRIVAL] if managed else None,
         fetch_s=times[at.FETCH_WAIT] if managed and rules.tiers else None,
+        hit_share=hit_share(n),
     )
+
+
+def hit_share(n: IntArray) -> float | None:
+    """Found of the prompt tokens asked for, by one scheduler or several; ``None`` where requests share no prefixes."""
+    asked = int(n[..., at.ASKED_TOKENS].sum())
+    return float(n[..., at.HIT_TOKENS].sum()) / asked if asked else None

@@ -19,6 +19,9 @@ FAST: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+LATER = tuple(f"calc.simulator.fleet_{name}" for name in ("events", "handover", "routing", "steps", "watch"))
+"""Modules that only the kernel of several replicas calls: whether they are imported changes no other fingerprint."""
+
 _parts: dict[str, tuple[FunctionType, dict[str, Any]]] = {}
 
 
@@ -61,12 +64,22 @@ def _copy(function: FunctionType, names: dict[str, Any], suffix: str) -> Functio
     return copy
 
 
-def fingerprint(flags: Mapping[str, int]) -> int:
+def fingerprint(flags: Mapping[str, int], *, whole: bool = False) -> int:
     """Of all registered source and its constants: numba looks for changes only in the file of the cached function."""
     seen: list[object] = [sorted(flags.items())]
     for name, (part, _) in sorted(_parts.items()):
+        if part.__module__ in LATER and not whole:
+            continue
         code = part.__code__
         constants = sorted((key, part.__globals__.get(key)) for key in code.co_names)
         numbers = [(key, value) for key, value in constants if isinstance(value, int | float)]
-        seen.append((name, code.co_code, [one for one in code.co_consts if isinstance(one, int | float)], numbers))
+        seen.append(
+            (
+                name,
+                code.co_names,
+                code.co_code,
+                [one for one in code.co_consts if isinstance(one, int | float)],
+                numbers,
+            )
+        )
     return zlib.crc32(repr(seen).encode())

@@ -26,6 +26,7 @@ from calc.simulator.kernel import (
 )
 from calc.simulator.layout import *
 from calc.simulator.preemption import preempt
+from calc.simulator.prefixes import release
 from calc.simulator.sequences import block_steps, grow, grow_paced, join, leave, pass_steps
 from calc.simulator.specialise import compiled, fingerprint, inlined, specialise
 from calc.workload import FloatArray, IntArray
@@ -128,7 +129,7 @@ def emit(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, re
         n[BATCH_LEFT] -= 1
         finish(n, x, r, t, request)
     else:
-        n[FREE] += blocks(kv_tokens, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS]
+        release(n, r, request, blocks(kv_tokens, n[BLOCK_TOKENS]) + n[FIXED_BLOCKS])
         finish(n, x, r, t, request)
 
 
@@ -266,6 +267,8 @@ def serve(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -
             mixed_step(n, x, r, t, q)
         elif n[DECODING] > 0:
             leap(n, x, r, t, q, 1 if preempted else 1 << 40)
+        elif not MANAGED:
+            break  # all blocks wait to be fetched from here
 
 
 def _main(code: int) -> FunctionType:
@@ -279,14 +282,14 @@ def _main(code: int) -> FunctionType:
 Run: TypeAlias = Callable[[IntArray, FloatArray, IntArray, FloatArray, IntArray], None]
 
 
-def flags_of(*, managed: bool, paced: bool) -> dict[str, int]:
+def flags_of(*, managed: bool, paced: bool, joint: bool) -> dict[str, int]:
     """The constants of a kernel with or without these features."""
     fine = FINE_BITS if paced else 0
-    return {"MANAGED": managed, "PACED": paced, "PACE_BITS": fine, "UNIT": 1 << fine}
+    return {"MANAGED": managed, "PACED": paced, "JOINT": joint, "PACE_BITS": fine, "UNIT": 1 << fine}
 
 
 @cache
-def kernel(*, managed: bool, paced: bool, jit: bool = True) -> Run:
+def kernel(*, managed: bool, paced: bool, joint: bool = False, jit: bool = True) -> Run:
     """:func:`serve` for one set of features in use, compiled on first call."""
-    flags = flags_of(managed=managed, paced=paced)
+    flags = flags_of(managed=managed, paced=paced, joint=joint)
     return specialise(_main(fingerprint(flags)), flags, jit=jit)

@@ -32,26 +32,55 @@ def is_paced(plan: RequestPlan, rules: SchedulerRules) -> bool:
     return rules.verified_tokens > 1 or plan.pace_tokens is not None
 
 
+def is_joint(plan: RequestPlan, rules: SchedulerRules) -> bool:
+    """Whether caches decide what is found."""
+    return plan.groups is not None and rules.prefix_caching and not is_static(rules)
+
+
+def is_plain(plan: RequestPlan, rules: SchedulerRules) -> bool:
+    """Whether requests need only the first rows."""
+    return not (is_managed(plan, rules) or is_paced(plan, rules) or is_joint(plan, rules))
+
+
 def tables_of(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_events: int) -> Tables:
     """Of one replica. The plain kernel has fewer rows."""
     count = plan.prompt_tokens.size
-    managed = is_managed(plan, rules)
-    plain = not (managed or is_paced(plan, rules))
-    requests = np.zeros((at.PLAIN_ROWS if plain else at.ALL_ROWS, count), np.int64)
+    plain = is_plain(plan, rules)
+    requests = np.zeros((at.PLAIN_ROWS if plain else at.JOINT_ROWS, count), np.int64)
     for column, tokens in zip(_GIVEN, (plan.prompt_tokens, plan.output_tokens, plan.cached_tokens), strict=True):
         requests[column] = tokens
     requests[at.BASE] = at.NOT_DECODING
     requests[[at.DUE, at.CROSS_AT]] = at.NEVER
-    if not plain:
+    if is_managed(plan, rules) or is_paced(plan, rules):
         _tell_apart(plan, requests)
+    numbers = numbers_of(plan, rules, costs, max_events)
+    if plan.groups is not None and is_joint(plan, rules):
+        requests[at.GROUP], requests[at.SHARED] = plan.groups.group, plan.groups.shared_blocks
+        remind(plan, numbers, requests, 0)
     times = np.empty((at.PLAIN_TIMES if plain else at.ALL_TIMES, count))
     times[at.ARRIVAL :] = np.nan
     times[at.FETCH_WAIT :] = 0.0
     times[at.START, : plan.start_s.size] = plan.start_s
+    queues = np.zeros((at.PLAIN_QUEUES if plain else at.ALL_QUEUES, width_of(rules, count)), np.int64)
+    return numbers, seconds_of(plan, rules, costs), requests, times, queues
+
+
+def width_of(rules: SchedulerRules, count: int) -> int:
+    """Room of the working queues."""
     widest = max((min(tier.concurrency, count) for tier in rules.tiers), default=0)
-    width = max(at.queue_size(rules.max_seqs, count), widest)
-    queues = np.zeros((at.PLAIN_QUEUES if plain else at.ALL_QUEUES, width), np.int64)
-    return _whole(plan, rules, costs, max_events), _seconds(plan, rules, costs), requests, times, queues
+    return max(at.queue_size(rules.max_seqs, count), widest)
+
+
+def remind(plan: RequestPlan, n: IntArray, requests: IntArray, scheduler: int) -> None:
+    """What a scheduler's cache keeps at the start."""
+    if plan.groups is None or not plan.groups.remembered or not n[at.GROUPS]:
+        return
+    group, ends, blocks = plan.groups.remembered[scheduler % len(plan.groups.remembered)]
+    requests[at.NODE_GROUP, : group.size] = group
+    requests[at.NODE_END, : group.size] = ends
+    requests[at.NODE_SIZE, : group.size] = blocks
+    n[at.NODES] = group.size
+    n[n[at.GROUP_TABLE] + group * at.GROUP_RECORD + at.LAST_NODE] = np.arange(1, group.size + 1)
 
 
 _GIVEN = (at.PROMPT, at.OUTPUT, at.CACHED)
@@ -80,9 +109,13 @@ def _lists(rules: SchedulerRules) -> IntArray:
     return np.array(rows, np.int64)
 
 
-def _whole(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_events: int) -> IntArray:
+def numbers_of(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_events: int) -> IntArray:
+    """``n`` of a scheduler before its first round."""
     lists = _lists(rules)
-    n = np.zeros(at.RESIDUES + rules.block_tokens + lists.size + at.GAP_BINS, np.int64)
+    groups = plan.groups.count if plan.groups is not None and is_joint(plan, rules) else 0
+    n = np.zeros(at.RESIDUES + rules.block_tokens + lists.size + at.GAP_BINS + groups * at.GROUP_RECORD, np.int64)
+    n[at.GROUPS] = groups
+    n[at.GROUP_TABLE] = n.size - groups * at.GROUP_RECORD
     n[at.FREE] = n[at.TOTAL_BLOCKS] = rules.total_blocks
     n[at.PARTIAL] = -1
     n[at.FIRST_MEASURED] = plan.first_measured
@@ -115,7 +148,8 @@ def _whole(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts, max_event
     return n
 
 
-def _seconds(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts) -> FloatArray:
+def seconds_of(plan: RequestPlan, rules: SchedulerRules, costs: StepCosts) -> FloatArray:
+    """``x`` of a scheduler before its first round."""
     x = np.zeros(at.TOKEN_COST + costs.tokens_s.size)
     x[at.TOKEN_COST :] = costs.tokens_s
     x[at.BEYOND_S] = costs.token_beyond_s
