@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calc.anatomy.gaps import gap_tail, try_budgets
-from calc.anatomy.groups import classes, leaving, quarters
+from calc.anatomy.groups import classes, quarters
 from calc.anatomy.hour import HourReport, kv_usage, play
 from calc.anatomy.run import Run, run_of
 from calc.anatomy.shapes import SHAPES
@@ -134,18 +134,22 @@ def test_classes_are_told_apart_by_name(busy: Run) -> None:
     assert classes(busy) == ()
 
 
-def test_clients_who_leave_are_counted_among_the_measured(busy: Run) -> None:
-    assert leaving(busy) is None
-    count = busy.result.arrival_s.size
-    gone = np.full(count, np.nan)
-    gone[busy.result.measured.start :: 10] = 1.0
-    cancelled = np.arange(count) % 4 == 0
-    result = replace(busy.result, gave_up_s=gone, cancelled=cancelled, attempts=np.full(count, 2))
-    found = leaving(replace(busy, result=result))
-    assert found is not None
-    assert found.gave_up_share == pytest.approx(0.1, abs=0.01)
-    assert found.cancelled_share == pytest.approx(0.25, abs=0.01)
-    assert found.attempts == 2
+def test_a_load_with_classes_and_impatient_clients_is_taken_apart_too() -> None:
+    """The class that is served first waits least; who gave up is in no group."""
+    classes_case = [
+        {"name": "chat", "share": 0.7, "prompt_tokens": FIXED | {"value": 500}, "priority": 0},
+        {"name": "documents", "share": 0.3, "prompt_tokens": FIXED | {"value": 12_000}, "priority": 1},
+    ]
+    load = {**CHAT["workload"], "arrivals": {"kind": "poisson", "rate_per_s": 6.0}, "classes": classes_case}
+    clients = {"cancel_share": 0.1, "patience_s": 2.0, "retries": 1}
+    scenario = read_case({**CHAT, "workload": {**load, "clients": clients}})[0]
+    run, report = run_of(scenario), predict(scenario)
+    rows = dict(classes(run))
+    assert {one.name: one.requests for one in report.classes} == {name: group.requests for name, group in rows.items()}
+    assert rows["chat"].queue_s < rows["documents"].queue_s
+    hour = play(scenario)
+    assert max(hour.waiting) < 0.1 * hour.whole.requests
+    assert np.mean(hour.offered_per_s) == pytest.approx(6.0, rel=0.1)
 
 
 @pytest.mark.parametrize("rate_per_s", [3.0, 8.0])

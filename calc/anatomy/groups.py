@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calc.anatomy.run import Run
 from calc.evidence import Percentiles
 from calc.order_statistics import percentiles_of
-from calc.simulator.simulate import SimulationResult
+from calc.request_times import answered
+from calc.simulator.simulate import BoolArray, SimulationResult
 from calc.workload import FloatArray, IntArray
-
-BoolArray: TypeAlias = NDArray[np.bool_]
 
 QUARTERS = (0.25, 0.5, 0.75)
 
@@ -49,46 +46,20 @@ def quarters(run: Run) -> tuple[Group, ...]:
 
 
 def classes(run: Run) -> tuple[tuple[str, Group], ...]:
-    """Each class of the load that finished requests, by name; empty where all requests are alike."""
+    """Each class of the load of which requests were answered, by name; empty where all requests are alike."""
     index, named = run.result.class_index, run.replica.workload.classes
     if index is None or not named:
         return ()
     return tuple((named[kind].name, group) for kind, group in _told_apart(run, index).items())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Leaving:
-    """Clients who did not wait for the end, as shares of the measured requests."""
-
-    cancelled_share: float
-    """Went away while tokens came."""
-    gave_up_share: float
-    """Had no first token in time and did not try again, or not again."""
-    attempts: float
-    """Mean tries of a request."""
-
-
-def leaving(run: Run) -> Leaving | None:
-    """``None`` where all clients stay and wait."""
-    result = run.result
-    if result.cancelled is None and result.gave_up_s is None:
-        return None
-    measured = result.measured
-    gone = result.gave_up_s
-    return Leaving(
-        cancelled_share=0.0 if result.cancelled is None else float(result.cancelled[measured].mean()),
-        gave_up_share=0.0 if gone is None else float((~np.isnan(gone[measured])).mean()),
-        attempts=1.0 if result.attempts is None else float(result.attempts[measured].mean()),
-    )
-
-
 def _told_apart(run: Run, everyone: IntArray) -> dict[int, Group]:
-    """Groups by the kind of every request of the run; those of which no measured request finished are left out."""
+    """Groups by the kind of every request of the run; those of which no measured request was answered are left out."""
     result = run.result
-    finished = ~np.isnan(result.finished_s[result.measured])
-    kind = everyone[result.measured][finished]
+    done = answered(result)
+    kind = everyone[result.measured][done]
     kinds = np.unique(kind)
-    waited = _behind(result, everyone, kinds)[:, result.measured][:, finished]
+    waited = _behind(result, everyone, kinds)[:, result.measured][:, done]
     return {int(one): _group(run, kind == one, waited) for one in kinds}
 
 

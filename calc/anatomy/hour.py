@@ -167,7 +167,7 @@ def _report(
         offered_per_s=_offered(result, minutes, replica.split),
         **{f"ttft_p{rank}_s": _at(ttft, rank / 100) for rank in (50, 95, 99)},
         **{f"e2e_p{rank}_s": _at(e2e, rank / 100) for rank in (50, 95, 99)},
-        waiting=_mean_by_minute(_between(result.arrival_s, result.admitted_s, seconds) * replica.split),
+        waiting=_mean_by_minute(_between(result.arrival_s, _left_queue(result), seconds) * replica.split),
         running=_mean_by_minute(_between(result.admitted_s, result.finished_s, seconds) * replica.split),
         kv_usage_share=_mean_by_minute(kv_usage(result, replica.rules, seconds)),
         over=_over(slo, ttft, itl, e2e),
@@ -234,13 +234,21 @@ def _over(slo: Slo, *by_minute: Sequence[FloatArray]) -> tuple[bool, ...]:
 
 
 def _offered(result: SimulationResult, minutes: int, split: int) -> tuple[float, ...]:
-    came = result.arrival_s[~np.isnan(result.arrival_s)]
+    came = result.arrival_s if result.first_arrival_s is None else result.first_arrival_s
+    came = came[~np.isnan(came)]
     counted = np.histogram(came, minutes, (0, minutes * SECONDS_PER_MINUTE))[0]
     return tuple(float(number) * split / SECONDS_PER_MINUTE for number in counted)
 
 
 def _mean_by_minute(by_second: FloatArray) -> tuple[float, ...]:
     return tuple(map(float, by_second.reshape(-1, SECONDS_PER_MINUTE).mean(axis=1)))
+
+
+def _left_queue(result: SimulationResult) -> FloatArray:
+    """When each request began to run, or its client gave up."""
+    if result.gave_up_s is None:
+        return result.admitted_s
+    return np.where(np.isnan(result.admitted_s), result.gave_up_s, result.admitted_s)
 
 
 def _between(begin_s: FloatArray, end_s: FloatArray, at_s: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,70 +21,82 @@ SHARED_STEPS = 0.3
 PREFILL_REQUESTS = 2000
 """Prompts of the simulated server that only prefills."""
 TAIL_SHARE = 0.95
+ALONE = (
+    msg("Prefill alone on the GPU, one prompt at a time, first come first served."),
+    msg("Prompts rarely share a step."),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """What is said of one formula, whatever the load."""
+
+    code: str
+    title: Message
+    formula: str
+    condition: Message
+
+
+_MG1 = _Row(
+    code="prefill-mg1",
+    title=msg("Wait for prefill, M/G/1"),
+    formula="λ·E[S²] / (2(1−ρ))",
+    condition=msg("Poisson arrivals."),
+)
+_MD1 = _Row(
+    code="prefill-md1",
+    title=msg("Wait for prefill if all prompts were equal, M/D/1"),
+    formula="ρ·D / (2(1−ρ))",
+    condition=msg("Poisson arrivals of equal prompts."),
+)
+_KINGMAN = _Row(
+    code="prefill-kingman",
+    title=msg("Wait for prefill with this burstiness, Kingman"),
+    formula="ρ/(1−ρ) · (c_a² + c_s²)/2 · E[S]",
+    condition=msg("Utilisation of at least {low:pct}: closer the higher it is.", low=KINGMAN_LOW_SHARE),
+)
+_TAIL = _Row(
+    code="prefill-kingman-95",
+    title=msg("P95 of that wait, exponential tail"),
+    formula="ln(ρ/0.05) · (c_a² + c_s²)·E[S] / (2(1−ρ))",
+    condition=msg("Utilisation of at least {low:pct} and no heavy tail of prompts.", low=KINGMAN_LOW_SHARE),
+)
 
 
 def prefill_rows(replica: Replica, rate: float, arrival_cv2: float, seed: int) -> tuple[TextbookResult, ...]:
     """A server that only prefills, one prompt at a time, beside the simulated replica whose outputs are one token."""
     prompts = prompts_of(replica, 0.0, drawn_prompts(replica, seed))
-    mean, load = prompts.mean_s, rate * prompts.mean_s
-    poisson = is_poisson(replica)
-    rare = load * float(prompts.steps.mean()) < SHARED_STEPS or float(prompts.steps.mean()) > 1 + SHARED_STEPS
+    mean, load, cv2 = prompts.mean_s, rate * prompts.mean_s, prompts.cv2
+    poisson, in_range = is_poisson(replica), KINGMAN_LOW_SHARE <= load < 1
+    lone = load < SHARED_STEPS or float(prompts.steps.mean()) > 1 + SHARED_STEPS
     waits = _prefill_only(replica, seed) if load < 1 else None
-    alone = msg("Prefill alone on the GPU, one prompt at a time, first come first served.")
-    sharing = msg("Prompts rarely share a step.")
-    what = msg("wait, outputs of one token")
-
-    def row(code: str, title: Message, value: float | None, formula: str, more: Message, holds: bool) -> TextbookResult:
-        return TextbookResult(
-            code=code,
-            title=title,
+    equal = math.isclose(cv2, 0, abs_tol=1e-9)
+    formulas = (
+        (_MG1, mg1_wait_s(rate, mean, prompts.second_s2), poisson),
+        (_MD1, md1_wait_s(rate, mean), poisson and equal),
+        (_KINGMAN, kingman_wait_s(rate, mean, arrival_cv2, cv2), in_range),
+        (_TAIL, wait_quantile_s(rate, mean, arrival_cv2, cv2, TAIL_SHARE), in_range and cv2 <= 1),
+    )
+    return tuple(
+        TextbookResult(
+            code=row.code,
+            title=row.title,
             value_s=value,
             utilisation_share=load,
-            formula=formula,
-            conditions=(alone, sharing, more),
-            holds=holds and rare,
-            simulated_s=None
-            if waits is None
-            else float(np.quantile(waits, TAIL_SHARE) if "95" in code else waits.mean()),
-            simulated=what,
+            formula=row.formula,
+            conditions=(*ALONE, row.condition),
+            holds=holds and lone,
+            simulated_s=None if waits is None else _simulated(waits, tail=row is _TAIL),
+            simulated=msg("P95 of the wait, outputs of one token")
+            if row is _TAIL
+            else msg("wait, outputs of one token"),
         )
-
-    high = msg("Utilisation of at least {low:pct}: closer the higher it is.", low=KINGMAN_LOW_SHARE)
-    in_range = KINGMAN_LOW_SHARE <= load < 1
-    return (
-        row(
-            "prefill-mg1",
-            msg("Wait for prefill, M/G/1"),
-            mg1_wait_s(rate, mean, prompts.second_s2),
-            "λ·E[S²] / (2(1−ρ))",
-            msg("Poisson arrivals."),
-            poisson,
-        ),
-        row(
-            "prefill-md1",
-            msg("Wait for prefill if all prompts were equal, M/D/1"),
-            md1_wait_s(rate, mean),
-            "ρ·D / (2(1−ρ))",
-            msg("Poisson arrivals of equal prompts."),
-            poisson and math.isclose(prompts.cv2, 0, abs_tol=1e-9),
-        ),
-        row(
-            "prefill-kingman",
-            msg("Wait for prefill with this burstiness, Kingman"),
-            kingman_wait_s(rate, mean, arrival_cv2, prompts.cv2),
-            "ρ/(1−ρ) · (c_a² + c_s²)/2 · E[S]",
-            high,
-            in_range,
-        ),
-        row(
-            "prefill-kingman-95",
-            msg("P95 of that wait, exponential tail"),
-            wait_quantile_s(rate, mean, arrival_cv2, prompts.cv2, TAIL_SHARE),
-            "ln(ρ/0.05) · (c_a² + c_s²)·E[S] / (2(1−ρ))",
-            msg("Utilisation of at least {low:pct} and no heavy tail of prompts.", low=KINGMAN_LOW_SHARE),
-            in_range and prompts.cv2 <= 1,
-        ),
+        for row, value, holds in formulas
     )
+
+
+def _simulated(waits: FloatArray, *, tail: bool) -> float:
+    return float(np.quantile(waits, TAIL_SHARE) if tail else waits.mean())
 
 
 def _prefill_only(replica: Replica, seed: int) -> FloatArray:

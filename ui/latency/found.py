@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from calc.anatomy.gaps import BudgetTrial, GapTail, gap_tail, try_budgets
-from calc.anatomy.groups import Group, Leaving, classes, leaving, quarters
+from calc.anatomy.groups import Group, classes, quarters
 from calc.anatomy.hour import HourReport, play
 from calc.anatomy.run import run_of
 from calc.anatomy.shapes import SHAPES
@@ -29,8 +29,6 @@ class Taken:
     quarters: tuple[Group, ...]
     classes: tuple[tuple[str, Group], ...]
     """By name; empty where all requests are alike."""
-    leaving: Leaving | None
-    """``None`` where all clients stay and wait."""
 
 
 @st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
@@ -42,7 +40,6 @@ def _apart(key: str, _asked: Asked) -> Taken:  # noqa: ARG001 - the key
         tail=gap_tail(run),
         quarters=quarters(run),
         classes=classes(run),
-        leaving=leaving(run),
     )
 
 

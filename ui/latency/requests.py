@@ -21,8 +21,8 @@ def show(asked: Asked, latency: LatencyReport) -> None:
         st.info(about_latency.sentence(latency, asked.scenario.slo))
     else:
         _short_and_long(asked)
-        _classes(asked)
-        _leaving(asked)
+        _classes(asked, latency)
+        _leaving(asked, latency)
     _hour(asked, latency)
     formulas = about_latency.formulas(asked.scenario, resources.memory(asked))
     parts.computed([*formulas, *about_latency_requests.formulas()], [asked.scenario.deployment.gpu.source])
@@ -37,23 +37,23 @@ def _short_and_long(asked: Asked) -> None:
         parts.chart(latency_parts.waits(rows, parts.tones()), about_latency_requests.waits_alt(rows), "latency_waits")
 
 
-def _classes(asked: Asked) -> None:
+def _classes(asked: Asked, latency: LatencyReport) -> None:
     rows = found.apart(asked).classes
     if not rows:
         return
     scenario = asked.scenario
     parts.section(t("Classes"), about_latency_requests.classes(rows, scenario.slo))
-    parts.table(about_latency_requests.group_rows(t("Class"), rows, scenario.slo), key="latency_classes")
+    parts.table(about_latency_requests.class_rows(rows, latency, scenario.slo), key="latency_classes")
     if len(rows) > 1:
         parts.chart(latency_parts.waits(rows, parts.tones()), about_latency_requests.waits_alt(rows), "class_waits")
     parts.remarks(about_latency_requests.class_rules(scenario.workload.classes))
 
 
-def _leaving(asked: Asked) -> None:
-    left = found.apart(asked).leaving
-    if left is not None:
+def _leaving(asked: Asked, latency: LatencyReport) -> None:
+    lines = about_latency_requests.leaving(latency, asked.scenario.workload.clients)
+    if lines:
         parts.section(t("Clients who leave"))
-        parts.bullets(about_latency_requests.leaving(left, asked.scenario.workload.clients))
+        parts.bullets(lines)
 
 
 def _hour(asked: Asked, latency: LatencyReport) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from calc.anatomy.groups import Group, Leaving
+from calc.anatomy.groups import Group
 from calc.anatomy.hour import HourReport, Played
 from calc.anatomy.shapes import SHAPES
+from calc.latency import LatencyReport
 from calc.workload import Arrivals, Clients, Mmpp, OpenLoop, PerMinute, Recorded, RequestClass, Slo
 from ui import format as show
 from ui.glossary import TERMS
@@ -71,17 +72,35 @@ def class_rules(declared: Sequence[RequestClass]) -> list[str]:
     ]
 
 
-def leaving(left: Leaving, clients: Clients) -> list[str]:
-    """Who goes away, and what the percentiles leave out."""
-    lines = [t("{share:pct} of requests are cancelled while tokens come.", share=left.cancelled_share)]
+def class_rows(groups: Named, latency: LatencyReport, slo: Slo) -> list[Mapping[str, str]]:
+    """Each class: what it meets, and how much of it lies within the SLO."""
+    reports = {report.name: report for report in latency.classes}
+    return [
+        {
+            **row,
+            t("Within the SLO"): show.percent(share)
+            if (share := reports[name].slo_attainment_share) is not None
+            else "–",
+            "Goodput": show.rate(rate) if (rate := reports[name].goodput_per_s) is not None else "–",
+        }
+        for (name, _), row in zip(groups, group_rows(t("Class"), groups, slo), strict=True)
+        if name in reports
+    ]
+
+
+def leaving(latency: LatencyReport, clients: Clients) -> list[str]:
+    """Who goes away, and what the percentiles leave out; empty where all clients stay and wait."""
+    lines = []
+    if clients.cancel_share > 0:
+        lines.append(t("{share:pct} of requests are cancelled while tokens come.", share=latency.cancelled_share))
     if clients.patience_s is not None:
         lines.append(
             t(
-                "{share:pct} get no first token within {patience:s} and give up for good; a request is tried "
-                "{attempts:.3g} times on average. Percentiles are of the answered ones.",
-                share=left.gave_up_share,
+                "{share:pct} get no first token within {patience:s} and give up for good; {retried:.3g} further tries "
+                "for each request. Percentiles are of answered requests, the SLO counts the others as missed.",
+                share=latency.gave_up_share,
                 patience=clients.patience_s,
-                attempts=left.attempts,
+                retried=latency.retried_share,
             )
         )
     return lines
