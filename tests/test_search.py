@@ -277,3 +277,24 @@ def test_the_longest_context_holds_and_a_longer_one_does_not() -> None:
     assert found.report.slo_met
     assert found.factor > 1
     assert not predict(with_prompts(base, found.factor * 1.1)).slo_met
+
+
+def test_strategies_that_the_scenario_declares_are_searched_and_reproduced() -> None:
+    load = {
+        **at_rate(8),
+        "prefix_hit_share": 0.2,
+        "offload_hit_share": 0.4,
+        "classes": [
+            {"name": "chat", "share": 0.8},
+            {"name": "report", "share": 0.2, "prompt_tokens": {"distribution": "fixed", "value": 6000}},
+        ],
+    }
+    serving = {"offload": [{"tier": "cpu", "gb_per_s": 50, "capacity_gib": 100}]}
+    base = scenario(workload=load, serving=serving, slo={"ttft_ms": 4000, "itl_ms": 100})
+    space = replace(usual_space(base, gpus("h100-sxm"), most_gpus=4), pps=(1,), batched_tokens=(None,))
+    found = search(base, space)
+    assert found is not None
+    assert {len(row.scenario.deployment.serving.tiers) for row in found.rows} == {0, 1}
+    assert {row.scenario.deployment.prefix_caching for row in found.rows} == {None, False}
+    for point in found.points[:6]:
+        assert predict(point.scenario) == point.latency
