@@ -13,9 +13,9 @@ from calc.deployment import Deployment
 from calc.latency import LatencyReport, predict
 from calc.offload.fetch import Offload
 from calc.scenario import Scenario
-from calc.serving import Tier
+from calc.serving import Serving, Tier
 from calc.units import GB, MILLI
-from calc.workload import Closed, Fixed, Workload
+from calc.workload import Closed, Fixed, OpenLoop, Workload
 from data.shelf import shelf
 
 GOLDEN = ROOT / "tests" / "golden" / "offload.csv"
@@ -74,6 +74,22 @@ def _moved_gb_per_s(tokens: int, seconds: float) -> float:
     return Offload.of(deploy("Qwen/Qwen3-8B", "h800", 8)).moved_bytes(tokens) / seconds / GB
 
 
+def _burst_per_s(found_share: float) -> float:
+    """Prefills per second of 10,000 prompts of 512 tokens at once, ``found_share`` of each in CPU memory."""
+    load = Workload(
+        prompt_tokens=Fixed(value_tokens=512),
+        output_tokens=Fixed(value_tokens=1),
+        arrivals=OpenLoop(kind="constant", rate_per_s=10_000.0),
+        num_requests=10_000,
+        offload_hit_share=found_share,
+        http=False,
+    )
+    bare = deploy("meta-llama/Llama-3.1-8B-Instruct", "h100-sxm")
+    tier = replace(DMA, concurrency=8)
+    deployment = replace(bare, max_model_len_tokens=2048, serving=Serving(tiers=(tier,)))
+    return predict(Scenario(deployment=deployment, workload=load)).request_rate_per_s
+
+
 def _documents() -> LatencyReport:
     """Four in flight, documents of 10,000 tokens, no hits."""
     load = Workload(
@@ -114,6 +130,7 @@ OURS: Mapping[str, Callable[[], float]] = {
         "Qwen/Qwen3-Coder-30B-A3B-Instruct", "h20-96", 65_536
     ),
     "TTFT gain of Llama-3.1-8B on H100 at 100k from CPU memory": lambda: _gain(100_000),
+    "throughput gain at 512 tokens all hit in CPU memory": lambda: _burst_per_s(496 / 512) / _burst_per_s(0.0),
     "prefill of Qwen3-8B on H800 TP8 at 2048": lambda: _prefill_ms(2048),
     "prefill of Qwen3-8B on H800 TP8 at 8192": lambda: _prefill_ms(8192),
     "prefill of Qwen3-8B on H800 TP8 at 32768": lambda: _prefill_ms(32_768),

@@ -129,6 +129,15 @@ def scenario() -> Scenario:
     return read_case(example_case())[0]
 
 
+def test_under_load_a_fast_tier_shortens_ttft_and_a_hopeless_one_does_not(scenario: Scenario) -> None:
+    fast = under_load(scenario, (Tier(name="cpu", bytes_per_s=100 * GB, latency_s=1e-4, concurrency=4),), 0.5)
+    slow = under_load(scenario, (Tier(name="remote", bytes_per_s=0.2 * GB, latency_s=1e-2, concurrency=4),), 0.5)
+    assert [effect.is_today for effect in fast] == [True, False]
+    for effect in fast:
+        assert (effect.with_tiers.ttft.mean_s or 0) < (effect.without.ttft.mean_s or 0)
+    assert (slow[0].with_tiers.ttft.p50_s or 0) > (slow[0].without.ttft.p50_s or 0)
+
+
 def test_a_tier_that_nothing_is_found_in_changes_nothing(scenario: Scenario) -> None:
     today, _ = under_load(scenario, (DMA,), 0.0)
     assert today.with_tiers.ttft == today.without.ttft

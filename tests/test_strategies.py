@@ -114,6 +114,28 @@ def test_without_a_cache_every_token_computes_the_history() -> None:
     assert (without.max_rate_per_s or 0) < (with_it.max_rate_per_s or 0)
 
 
+def test_static_batches_carry_less() -> None:
+    without, with_it = both(small(), "continuous-batching")
+    assert (with_it.max_load or 0) > (without.max_load or 0)
+
+
+def test_speculation_shortens_tokens_at_low_load_and_not_when_nothing_is_accepted() -> None:
+    quiet = small(0.5)
+    without, with_it = both(quiet, "speculation", Assumed(spec_tokens=3, accepted_tokens=2.0))
+    _, useless = both(quiet, "speculation", Assumed(spec_tokens=3, accepted_tokens=0.0))
+    assert (with_it.tpot_s or 0) < 0.7 * (without.tpot_s or 0)
+    assert (useless.tpot_s or 0) >= (without.tpot_s or 0)
+
+
+def test_a_fast_tier_shortens_ttft_and_is_named_with_its_assumption() -> None:
+    found = compare(small(), "offload", Assumed(offload_hit_share=0.4))
+    assert found.note is not None
+    assert found.with_it is not None
+    assert found.without is not None
+    assert (found.with_it.ttft_s or 0) < (found.without.ttft_s or 0)
+    assert found.condition.verdict is Verdict.MET
+
+
 def test_a_tier_below_break_even_does_not_meet_its_condition() -> None:
     asked = small()
     slow = replace(
