@@ -45,13 +45,25 @@ def next_arrival(n: IntArray, r: IntArray, t: FloatArray) -> float:
     return soonest
 
 
+@inlined
+def ring_row(attempt: int, requests: int) -> int:
+    """Row of ``r`` that notes an attempt: the ring is two rows long."""
+    return int(ATTEMPTS + attempt // requests % 2)
+
+
+@inlined
+def oldest_key(n: IntArray, r: IntArray) -> int:
+    """ORDER of the first attempt that may still give up."""
+    return int(r[ring_row(n[OLDEST], r.shape[1]), n[OLDEST] % r.shape[1]])
+
+
 @compiled
 def line_up(n: IntArray, r: IntArray, t: FloatArray, request: int, at_s: float) -> None:
     """An attempt joins the line of its class."""
     rank = n[n[LISTS] + r[CLASS, request] * LIST_PLACES + RANK]
     t[ARRIVAL, request] = at_s
     r[ORDER, request] = (((rank << ORDER_BITS) | n[ORDERS]) << KEY_BITS) | request
-    r[ATTEMPTS, n[ORDERS] % r.shape[1]] = r[ORDER, request]
+    r[ring_row(n[ORDERS], r.shape[1]), n[ORDERS] % r.shape[1]] = r[ORDER, request]
     n[ORDERS] += 1
     if JOINT and r[PAID, request] > 0:
         r[STATE, request] = FETCHED
@@ -151,7 +163,7 @@ def deadline(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray) -> float:
     if isinf(x[PATIENCE_S]):
         return inf
     while n[OLDEST] < n[ORDERS]:
-        key = r[ATTEMPTS, n[OLDEST] % r.shape[1]]
+        key = oldest_key(n, r)
         request = key & REQUEST_MASK
         if r[ORDER, request] == key and r[STATE, request] != GONE and r[GENERATED, request] == 0:
             return float(t[ARRIVAL, request] + x[PATIENCE_S])
@@ -163,4 +175,4 @@ def deadline(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray) -> float:
 def lose_patience(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -> None:
     """Clients whose patience has ended by now go away."""
     while deadline(n, x, r, t) <= x[NOW]:
-        give_up(n, x, r, t, q, r[ATTEMPTS, n[OLDEST] % r.shape[1]] & REQUEST_MASK)
+        give_up(n, x, r, t, q, oldest_key(n, r) & REQUEST_MASK)

@@ -178,6 +178,7 @@ LIST_PLACES = 5
     FETCHING,
     FOUND,
     ATTEMPTS,
+    MORE_ATTEMPTS,
     RETRY,
     GROUP,
     SHARED,
@@ -185,11 +186,12 @@ LIST_PLACES = 5
     NODE_GROUP,
     NODE_END,
     NODE_SIZE,
-) = range(33)
+) = range(34)
 """``r``: given lengths; BASE = KV tokens less PACE per step while decoding, DUE and CROSS_AT = steps at which it ends
 and fills its window; LOST_… = what a preemption left cached; DONE_ORDER[k] = the k-th request to finish, where somebody
 is to return. OWN_BLOCKS blocks and GROW_AT of a paced sequence. ORDER = (priority, attempt, request), NEXT and PREV its
-neighbours in a list, FETCH = tokens in a tier, FOUND = tokens there once fetched; rings of ATTEMPTS and of RETRY.
+neighbours in a list, FETCH = tokens in a tier, FOUND = tokens there once fetched; rings of ATTEMPTS (two rows:
+between two looks each request may add one) and of RETRY.
 GROUP and SHARED = blocks of its prefix; PAID = blocks taken before admission; NODE_… = the queue of cached prefixes."""
 PLAIN_ROWS = PACE
 """Rows of a plain kernel."""
