@@ -96,8 +96,38 @@ def latency_answer(report: LatencyReport, notes: tuple[Message, ...] = ()) -> di
         "requests": report.requests,
         "calibration": report.calibration,
         "model_version": MODEL_VERSION,
+        **_told_apart(report),
         "notes": _texts(notes + report.notes),
     }
+
+
+def _told_apart(report: LatencyReport) -> dict[str, Any]:
+    """Of loads with kinds of requests, clients that leave, or tiers outside the GPU: what of it there is."""
+    shares = {
+        "cancelled_share": report.cancelled_share,
+        "gave_up_share": report.gave_up_share,
+        "retried_share": report.retried_share,
+    }
+    answer: dict[str, Any] = {name: rounded(share) for name, share in shares.items() if share}
+    if report.fetch_s:
+        answer["fetch_ms"] = _ms(report.fetch_s)
+    if report.classes:
+        answer["classes"] = [
+            {
+                "name": one.name,
+                "share": rounded(one.share),
+                "requests": one.requests,
+                "ttft_ms": _percentiles_ms(one.ttft),
+                "tpot_ms": _percentiles_ms(one.tpot),
+                "e2e_ms": _percentiles_ms(one.e2e),
+                "queue_ms": _ms(one.queue_s),
+                "slo_attainment": rounded(one.slo_attainment_share),
+                "goodput_per_s": rounded(one.goodput_per_s),
+                "gave_up_share": rounded(one.gave_up_share),
+            }
+            for one in report.classes
+        ]
+    return answer
 
 
 def _percentiles_ms(latency: Percentiles) -> dict[str, float | None]:
