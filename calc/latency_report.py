@@ -86,6 +86,15 @@ class LatencyReport:
     """Requests without a first token in the end; they are in no percentile, and meet no target."""
     retried_share: float = 0.0
     """Further attempts per request."""
+    transfer_s: float = 0.0
+    """Part of ``prefill_s``: split prefill's handover, from the end of prefill until the KV is on a decode replica."""
+    hit_share: float | None = None
+    """Prompt tokens found in the prefix cache, where requests share prefixes by group; ``None`` = as the load says."""
+    prefill_kv_usage_mean_share: float | None = None
+    prefill_kv_usage_max_share: float | None = None
+    """Of prefill replicas, where prefill is split."""
+    limit_pool: str = ""
+    """Split prefill: the side whose limit is ``max_rate_per_s``, ``prefill`` or ``decode``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +123,7 @@ def build_report(
     """The measured requests of one replica, scaled to the deployment; without ``bands`` in two thirds of the time."""
     http_s, later_steps = replica.model.http_s, replica.first_token_steps
     times = Times.of(result, http_s, later_steps)
-    ranks = _ranks(replica, workload)
+    ranks = _ranks(replica, workload, result)
     span_s, completed, tokens = _completed(result, workload)
     rate = completed / span_s if span_s > 0 else 0.0
     saturated = _is_saturated(replica, workload, result, times)
@@ -138,7 +147,7 @@ def build_report(
         kv_usage_max_share=result.kv_used_max_share,
         preemptions=result.preemptions * ranks,
         preempted_share=result.preemptions / max(1, times.ttft_s.size),
-        bound=_bound(replica, times, rate),
+        bound=_bound(replica, times, rate / result.schedulers),
         saturated=saturated,
         max_rate_per_s=replica.limits.max_rate_per_s * replica.split,
         slo_attainment_share=times.attained(slo),
@@ -158,6 +167,11 @@ def build_report(
         cancelled_share=left.cancelled_share,
         gave_up_share=left.gave_up_share,
         retried_share=left.retried_share,
+        transfer_s=0.0 if result.transfer_s is None else mean_s(result.transfer_s[result.measured][answered(result)]),
+        hit_share=result.hit_share,
+        prefill_kv_usage_mean_share=result.prefill_kv_used_mean_share,
+        prefill_kv_usage_max_share=result.prefill_kv_used_max_share,
+        limit_pool=replica.limits.pool,
     )
 
 
@@ -177,7 +191,7 @@ def verdict(slo: Slo, replica: Replica, workload: Workload, result: SimulationRe
     fine = fine and _meets(slo, result, times, np.sort(times.ttft_s), np.sort(times.e2e_s))
     span_s, completed, _ = _completed(result, workload)
     rate = completed / span_s if span_s > 0 else 0.0
-    return Verdict(fine=fine, request_rate_per_s=rate * _ranks(replica, workload))
+    return Verdict(fine=fine, request_rate_per_s=rate * _ranks(replica, workload, result))
 
 
 def _gap_percentiles(result: SimulationResult) -> Percentiles:
@@ -207,8 +221,10 @@ def _meets(slo: Slo, result: SimulationResult, times: Times, ttft: FloatArray, e
     return all(target is None or value is None or value <= target for value, target in reached)
 
 
-def _ranks(replica: Replica, workload: Workload) -> int:
-    """Schedulers that get work: a closed loop with fewer users than replicas leaves some idle."""
+def _ranks(replica: Replica, workload: Workload, result: SimulationResult) -> int:
+    """Schedulers at work for each simulated one; a closed loop with fewer users than replicas leaves some idle."""
+    if replica.fleet is not None:
+        return replica.split // result.schedulers
     if isinstance(workload.arrivals, Closed):
         return min(replica.split, workload.arrivals.concurrency)
     return replica.split

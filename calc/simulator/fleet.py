@@ -92,7 +92,7 @@ def _tables(
     everybody = answering + fleet.prefill_schedulers
     numbers = [numbers_of(plan, own, costs, max_events) for own in (rules, prefill_rules)]
     for one in numbers:
-        one[at.FIRST_MEASURED], one[at.END_MEASURED] = fleet_at.NOT_YET, fleet_at.NOT_YET
+        one[at.FIRST_MEASURED], one[at.END_MEASURED] = fleet_at.NOT_YET, 2 * fleet_at.NOT_YET
         one[at.CLOSED], one[at.USERS] = at.SENT_BACK, 0
     if fleet.prefill_schedulers:
         numbers[0][at.GROUPS] = 0

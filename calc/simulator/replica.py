@@ -18,14 +18,17 @@ from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message, msg
 from calc.scenario import Scenario
 from calc.simulator.arrivals import plan_requests
-from calc.simulator.draws import draw
+from calc.simulator.draws import Drawn, draw
+from calc.simulator.fleet import MAX_PLACES, Fleet, simulate_fleet
+from calc.simulator.groups import share_prefixes
 from calc.simulator.options import Options, demand_with, options_of, with_options
-from calc.simulator.simulate import SchedulerRules, SimulationResult, StepCosts, simulate
+from calc.simulator.simulate import RequestPlan, SchedulerRules, SimulationResult, StepCosts, simulate
 from calc.simulator.stability import Balance, Demand, Limits, balance_of, stability_limits, static_limits
+from calc.simulator.together import fleet_of, split_limits, split_notes, with_groups
 from calc.step.efficiency import Efficiency
 from calc.step.holds import hold_steps
 from calc.step.roofline import StepModel, step_model
-from calc.workload import Closed, Fixed, IntArray, Workload
+from calc.workload import Closed, Fixed, IntArray, Recorded, Workload
 
 MAX_SIMULATED = 200_000
 """Most requests simulated for one load point: about a second of computing. More are cut, with a note."""
@@ -57,6 +60,8 @@ class Replica:
     """Mean steps by which the first token comes later than simulated."""
     options: Options = field(default_factory=Options)
     """Classes, tiers, speculation, batching."""
+    fleet: Fleet | None = None
+    """Schedulers to be simulated together; ``None`` = one stands for all."""
 
     @cached_property
     def balance(self) -> Balance:
@@ -92,8 +97,12 @@ def prepare(
         longest_output=int(drawn.output.max()),
         prefix_caching=settings.prefix_caching,
     )
+    fleet = fleet_of(deployment, model)
     rules = with_options(rules, options)
-    demand = demand_with(demand, drawn, workload, options, seed)
+    notes = split_notes(fleet, rules, workload)
+    if fleet is not None and fleet.prefill_schedulers:
+        rules = replace(rules, reserved_tokens=None)
+    demand, limits = _balance(model, rules, drawn, workload, options, fleet, seed)
     return Replica(
         model=model,
         costs=model.costs(),
@@ -102,11 +111,16 @@ def prepare(
         workload=workload,
         split=deployment.replicas * deployment.dp,
         demand=demand,
-        limits=_limits(model, rules, demand, drawn.output),
-        notes=model.notes + measured.notes + hold_notes + _notes(workload, settings, rules.max_tokens) + options.notes,
+        limits=limits,
+        notes=(
+            *(*model.notes, *measured.notes, *hold_notes),
+            *_notes(workload, settings, rules.max_tokens),
+            *(*options.notes, *notes),
+        ),
         calibration=measured.name,
         first_token_steps=measured.first_token_steps + held_steps,
         options=options,
+        fleet=fleet,
     )
 
 
@@ -114,10 +128,39 @@ def reloaded(replica: Replica, workload: Workload, seed: int) -> Replica:
     """The same replica under a load of the same lengths, of which another share is found in the prefix cache."""
     reuse, longest = replica.settings.prefix_caching, replica.settings.max_model_len_tokens
     drawn = draw(workload, DEMAND_SAMPLE, longest, seed, reuse=reuse)
-    demand = Demand.of(drawn.prompt, drawn.output, drawn.cached)
-    demand = demand_with(demand, drawn, workload, replica.options, seed)
-    limits = _limits(replica.model, replica.rules, demand, drawn.output)
+    demand, limits = _balance(replica.model, replica.rules, drawn, workload, replica.options, replica.fleet, seed)
     return replace(replica, workload=workload, demand=demand, limits=limits)
+
+
+def _balance(
+    model: StepModel,
+    rules: SchedulerRules,
+    drawn: Drawn,
+    workload: Workload,
+    options: Options,
+    fleet: Fleet | None,
+    seed: int,
+) -> tuple[Demand, Limits]:
+    """Mean demand on a scheduler that answers, and the highest stable rate."""
+    whole = Demand.of(drawn.prompt, drawn.output, drawn.cached)
+    pool_tokens = _usable_tokens(rules, whole.held)
+    found = with_groups(drawn, whole, workload, fleet, pool_tokens)
+    share = (whole.prompt - found.fresh) / max(whole.prompt - whole.fresh, 1.0)
+    if fleet is not None and fleet.prefill_schedulers:
+        demand = Demand.of(drawn.prompt, drawn.output, drawn.prompt - 1)
+        demand = replace(demand, verified=float(rules.verified_tokens), gained=_gained(options))
+        limits = _limits(model, rules, demand, drawn.output)
+        return demand, split_limits(model, fleet, drawn, share, (demand, limits), pool_tokens)
+    demand = demand_with(found, replace(drawn, cached=_scaled(drawn.cached, share)), workload, options, seed)
+    return demand, _limits(model, rules, demand, drawn.output)
+
+
+def _scaled(tokens: IntArray, share: float) -> IntArray:
+    return tokens if share == 1 else (tokens * share).astype(np.int64)
+
+
+def _gained(options: Options) -> float:
+    return 1 + options.speculation.accepted_tokens if options.speculation else 1.0
 
 
 def _limits(model: StepModel, rules: SchedulerRules, demand: Demand, outputs: IntArray) -> Limits:
@@ -209,17 +252,18 @@ def _notes(workload: Workload, settings: Settings, budget_tokens: int) -> tuple[
 def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) -> SimulationResult:
     """Simulates this replica's share of ``workload``: a finite benchmark whole, a steady load without its ramp."""
     finite = workload.num_requests is not None
-    wanted = math.ceil((workload.num_requests or requests) / (replica.split if finite else 1))
-    measured = max(1, min(wanted, MAX_SIMULATED))
+    together = replica.split if replica.fleet is not None else 1
+    wanted = math.ceil((workload.num_requests or requests) * together / (replica.split if finite else together))
     batch = _batch(replica, workload)
     spent_s = replica.balance.service_s(batch)
-    lead, tail = (0, 0) if finite else _ramp(replica, workload, spent_s)
+    lead, tail = (0, 0) if finite else (together * part for part in _ramp(replica, workload, spent_s))
+    measured = max(1, min(wanted, MAX_SIMULATED, MAX_PLACES // together - lead - tail))
     plan = plan_requests(
         workload,
         requests=measured,
         lead=lead,
         tail=tail,
-        split=replica.split,
+        split=replica.split / together,
         longest_tokens=replica.settings.max_model_len_tokens,
         service_s=0.0 if finite and _varies(workload) else spent_s,
         think_s=replica.model.http_s,
@@ -228,7 +272,7 @@ def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) 
         tiers=replica.options.tiers,
         speculation=replica.options.speculation,
     )
-    result = simulate(plan, replica.rules, replica.costs)
+    result = _simulate(replica, plan, workload, seed)
     if np.isnan(result.finished_s[result.measured]).all() and result.gave_up_s is None:
         raise ImpossibleDeployment(
             msg(
@@ -238,6 +282,23 @@ def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) 
             )
         )
     return result
+
+
+def _simulate(replica: Replica, plan: RequestPlan, workload: Workload, seed: int) -> SimulationResult:
+    """On one scheduler, or on all together."""
+    fleet, rules = replica.fleet, replica.rules
+    groups, logged = workload.prefix_groups, isinstance(workload.arrivals, Recorded)
+    if fleet is None:
+        plan = share_prefixes(plan, rules, groups, seed, schedulers=1, sticky=False, recorded=logged)
+        return simulate(plan, rules, replica.costs)
+    split = fleet.prefill_schedulers > 0
+    entered = fleet.prefill_schedulers or fleet.schedulers
+    sticky = fleet.routing == "prefix-aware" and entered > 1
+    plan = share_prefixes(plan, rules, groups, seed, schedulers=entered, sticky=sticky, recorded=logged)
+    if split:
+        plan = replace(plan, patience_s=None, retries=0)
+    prefill_rules = replace(rules, verified_tokens=1, reserves_output=False)
+    return simulate_fleet(plan, replace(fleet, seed=seed), rules, replica.costs, prefill_rules=prefill_rules)
 
 
 def _varies(workload: Workload) -> bool:

@@ -105,6 +105,8 @@ class Limits:
     """compute, memory_capacity, sequences or (a tier) communication."""
     max_batch: float
     """Requests that run at the limit."""
+    pool: str = ""
+    """Split prefill: the side that binds, ``prefill`` (its links included) or ``decode``."""
 
 
 def stability_limits(model: StepModel, demand: Demand, pool_tokens: float) -> Limits:
