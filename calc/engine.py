@@ -119,6 +119,8 @@ class Engine:
     """Host time between steps relative to vLLM's V1 engine without asynchronous scheduling."""
     host_launch_factor: float = 1.0
     """Host time to launch a kernel outside captured graphs, relative to vLLM's compiled graphs."""
+    hopper_narrow_cache_share: float = 1.0
+    """Of the bandwidth decode attention reaches on BF16 caches, reached on FP8 ones by Hopper GPUs; MLA apart."""
     weight_bandwidth_gain: float = 1.0
     """Bandwidth its matrix products reach on few rows, relative to vLLM's kernels."""
     chunks_beyond_tokens: int | None = None

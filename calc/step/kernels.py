@@ -38,6 +38,8 @@ EXPECTED_LARGEST = {1: 0.0, 2: 0.56, 4: 1.03, 8: 1.42, 16: 1.77, 32: 2.07, 64: 2
 """Mean of the largest of so many standard normal draws (order statistics)."""
 BEST_SHARE = 0.95
 """Of bandwidth: more no kernel reaches."""
+HOPPER = ("h100", "h800", "h200")
+"""Rows of efficiencies of that generation."""
 HALF_LOG_TAU = 0.9189385332046727
 """½·ln 2π."""
 STATE_MOVES = 2
@@ -216,7 +218,8 @@ def attention_reads(deployment: Deployment, settings: Settings, shares: Efficien
             windows.append((group.window_tokens, group.layers))
         decode_flops, prefill_flops = _attention_flops(deployment.model, group, deployment.tp)
         bytes_per_token = read_bytes_per_token(group, settings.kv_dtype, deployment.tp)
-        per_token = max(bytes_per_token / (bandwidth * shares.attention_bandwidth_share), decode_flops / peak)
+        reached = shares.attention_bandwidth_share * _narrow_share(deployment, settings, shares, group)
+        per_token = max(bytes_per_token / (bandwidth * reached), decode_flops / peak)
         read_s[local] += group.layers * per_token / deployment.pp
         pair_s[local] += group.layers * prefill_flops / peak / deployment.pp
     mean_window = sum(w * n for w, n in windows) / sum(n for _, n in windows) if windows else 0
@@ -227,6 +230,12 @@ def attention_reads(deployment: Deployment, settings: Settings, shares: Efficien
         "window_pair_s": pair_s[True],
         "window_tokens": round(mean_window),
     }
+
+
+def _narrow_share(deployment: Deployment, settings: Settings, shares: Efficiency, group: LayerGroup) -> float:
+    """What the engine's attention kernels lose on caches narrower than BF16."""
+    is_narrow = settings.kv_bytes_per_element < ACTIVATION_BYTES and group.kind is not LayerKind.MLA
+    return deployment.engine.hopper_narrow_cache_share if is_narrow and shares.row in HOPPER else 1.0
 
 
 def _attention_flops(model: ModelSpec, group: LayerGroup, tp: int) -> tuple[float, float]:
