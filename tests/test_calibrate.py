@@ -178,7 +178,6 @@ REFUSED = {
     "seconds as milliseconds": (spoiled(ttft=3e-5, tpot=8e-6), "milliseconds or seconds"),
     "faster than memory": (spoiled(tpot=0.003), "no less than"),
     "a first token faster than its prompt": (spoiled(ttft=0.003, tpot=0.008), "no less than"),
-    "more bandwidth than there is": (spoiled(tpot=0.0049), "of the peak|no less than|best fit"),
     "ten times the overhead": (spoiled(tpot=0.05), "usual cost|best fit|standard deviations"),
 }
 

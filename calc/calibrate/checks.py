@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 
 from calc.calibrate.calibration import MEANINGS, Factors
 from calc.calibrate.observation import LATENCIES, Key, Observation, central, predicted
+from calc.calibrate.prior import PEAK_SHARE
 from calc.calibrate.scale import ideal, scaled
 from calc.calibrate.transfer import differences, scope_of
 from calc.deployment import Deployment
@@ -23,8 +23,12 @@ from calc.workload import FloatArray
 FASTER_THAN_POSSIBLE = 0.95
 """Measured time ÷ the least the hardware allows, below which a figure is refused: clocks and data sheets differ a
 little."""
-PEAK_SHARE = 1.05
-"""Highest share of a peak accepted: boost clocks and L2 hits reach a few per cent more than data sheets say."""
+AT_PEAK_SHARE = 1e-3
+"""A cost so near its least value is at its peak."""
+FASTER_STILL = 1.15
+"""Predicted ÷ measured from which a point is not explained by kernels at their peak."""
+QUEUE_SHARE = 0.2
+"""From this share of waiting on, E2E says little about steps."""
 MOST_OVERHEAD = 10.0
 """Engine and link costs as a multiple of the usual: more is another cause, not a slower engine."""
 LONGEST_NETWORK_S = 2.0
@@ -165,19 +169,8 @@ def _check_alike(left: int, right: int, one: dict[Key, float], other: dict[Key, 
 
 
 def check_factors(deployment: Deployment, factors: Factors) -> None:
-    """No share of a peak above 105 %, no overhead beyond ten times the usual."""
-    shares = scaled(efficiency_of(deployment.gpu), replace(factors, first_token_steps=0.0))
-    for code, found in (("memory", shares.bandwidth_share), ("compute", shares.compute_share)):
-        highest = max(found.values())
-        if highest > PEAK_SHARE:
-            raise CalibrationRefused(
-                msg(
-                    "The points would need {share:pct} of the peak for {what}, more than any GPU reaches: check model, "
-                    "GPU and load of the points.",
-                    share=highest,
-                    what=MEANINGS[code],
-                )
-            )
+    """No overhead beyond ten times the usual."""
+    shares = scaled(efficiency_of(deployment.gpu), factors)
     for code in ("step", "sequence", "request", "link"):
         times = getattr(factors, code)
         if times > MOST_OVERHEAD:
@@ -217,20 +210,55 @@ def check_distance(z: FloatArray) -> None:
         )
 
 
+def check_peaks(
+    factors: Factors, least: Mapping[str, float], observations: Sequence[Observation], after: Sequence[LatencyReport]
+) -> None:
+    """Points that are faster still when a kernel is at its peak were measured on something else."""
+    for code, cost in least.items():
+        if getattr(factors, code) > cost * (1 + AT_PEAK_SHARE):
+            continue
+        for place, (one, report) in enumerate(zip(observations, after, strict=True), 1):
+            for key, measured in _judged(one, report):
+                found = predicted(report, key)
+                if found is not None and found > measured * FASTER_STILL:
+                    raise CalibrationRefused(
+                        msg(
+                            "{latency} of point {place}, {measured:ms}, would need more than {share:pct} of the peak "
+                            "for {what}: check model, GPU and load of the point.",
+                            latency=key[0].upper(),
+                            place=place,
+                            measured=measured,
+                            share=PEAK_SHARE,
+                            what=MEANINGS[code],
+                        )
+                    )
+
+
+def _judged(observation: Observation, report: LatencyReport) -> Iterator[tuple[Key, float]]:
+    """The figures of decode that a fit must explain: TPOT, else E2E without a queue, else ITL."""
+    figures = observation.usable()
+    unqueued = report.queue_s < QUEUE_SHARE * (report.e2e.mean_s or 0.0)
+    for latency in ("tpot", "e2e", "itl"):
+        if latency == "e2e" and not unqueued:
+            continue
+        if found := tuple(central(figures, latency)):
+            yield from found
+            return
+
+
 def check_agreement(observations: Sequence[Observation], after: Sequence[LatencyReport]) -> None:
     """What the fit cannot bring together contradicts each other, or was not measured on what the scenario says."""
     for place, (one, report) in enumerate(zip(observations, after, strict=True), 1):
-        for latency in ("tpot", "itl", "e2e"):
-            for key, measured in central(one.usable(), latency):
-                found = predicted(report, key)
-                if found is not None and abs(np.log(found / measured)) > UNEXPLAINED_LOG:
-                    raise CalibrationRefused(
-                        msg(
-                            "No factors bring the points together: {latency} of point {place} was measured as "
-                            "{measured:ms}, and the best fit says {found:ms}; check the points or leave it out.",
-                            latency=latency.upper(),
-                            place=place,
-                            measured=measured,
-                            found=found,
-                        )
+        for key, measured in _judged(one, report):
+            found = predicted(report, key)
+            if found is not None and abs(np.log(found / measured)) > UNEXPLAINED_LOG:
+                raise CalibrationRefused(
+                    msg(
+                        "No factors bring the points together: {latency} of point {place} was measured as "
+                        "{measured:ms}, and the best fit says {found:ms}; check the points or leave it out.",
+                        latency=key[0].upper(),
+                        place=place,
+                        measured=measured,
+                        found=found,
                     )
+                )

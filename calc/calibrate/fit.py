@@ -11,10 +11,12 @@ import numpy as np
 from calc.calibrate import checks, prior
 from calc.calibrate.calibration import CODES, Calibration, Factors
 from calc.calibrate.observation import Observation, predicted
+from calc.calibrate.scale import least_costs
 from calc.calibrate.solve import Solution, gauss_newton, solve
 from calc.calibrate.transfer import scope_of
 from calc.calibrate.trial import Point, Trial
 from calc.latency import LatencyReport
+from calc.step.efficiency import efficiency_of
 
 MOST_POINTS = 50
 """Load points taken into one fit."""
@@ -88,15 +90,18 @@ def calibrate(observations: Sequence[Observation], *, source: str = "", date: st
     points = [Point.of(one) for one in observations]
     before = [point.report(None) for point in points]
     checks.check_figures(observations, before)
-    trial = Trial(points=points, template=_template(observations, source, date))
+    deployment = observations[0].scenario.deployment
+    least = least_costs(efficiency_of(deployment.gpu), prior.PEAK_SHARE)
+    trial = Trial(points=points, template=_template(observations, source, date), least=least)
     solved = solve(trial.residuals, np.zeros(len(trial.codes)), prior.ROBUST_SIGMAS)
     fitted = _fitted(trial, solved)
     unknown = tuple(one.code for one in fitted if not one.identified)
     factors = Factors(**{one.code: one.value for one in fitted})
     calibration = replace(trial.template, factors=factors, not_identified=unknown)
     after = [point.report(calibration) for point in points]
-    checks.check_factors(observations[0].scenario.deployment, factors)
+    checks.check_factors(deployment, factors)
     checks.check_distance(solved.z)
+    checks.check_peaks(factors, least, observations, after)
     checks.check_agreement(observations, after)
     residuals = _residuals(points, before, after, _left_out(trial, solved))
     return Fit(

@@ -26,6 +26,8 @@ SIGMA: Mapping[str, float] = {"ttft": 0.08, "tpot": 0.02, "itl": 0.05, "e2e": 0.
 """Relative error of a mean that a fitted model leaves, by latency: what repeated runs and the queue's chance leave."""
 STATISTICS: Mapping[str, float] = {"mean": 1.0, "p50": 1.25, "p90": 2.0, "p95": 2.5, "p99": 4.0}
 """How much less a percentile says: by so much its error is larger."""
+PEAK_SHARE = 1.05
+"""Highest share of a peak a fit may find: boost clocks and L2 hits reach a few per cent more than data sheets say."""
 ROBUST_SIGMAS = 3.0
 """Beyond so many sigmas a figure pulls with constant force (pseudo-Huber), so that one bad point bends nothing."""
 IDENTIFIED_SHARE = 0.7

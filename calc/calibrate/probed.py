@@ -10,7 +10,6 @@ import math
 
 from calc.calibrate import prior
 from calc.calibrate.calibration import CODES, MEANINGS, Calibration, Factors
-from calc.calibrate.checks import PEAK_SHARE
 from calc.calibrate.fit import Fit, Fitted
 from calc.calibrate.transfer import scope_of
 from calc.deployment import Deployment
@@ -62,7 +61,7 @@ def calibrate_probe(
 
 def _share(reached: float, peak: float, what: Message) -> float:
     share = reached / peak
-    if not LEAST_SHARE <= share <= PEAK_SHARE:
+    if not LEAST_SHARE <= share <= prior.PEAK_SHARE:
         raise CalibrationRefused(
             msg(
                 "The probe reached {share:pct} of the peak for {what}: it ran on another GPU, or beside other work.",

@@ -49,6 +49,14 @@ def scaled(shares: Efficiency, factors: Factors) -> Efficiency:
     return replace(shares, **changed)
 
 
+def least_costs(shares: Efficiency, most_share: float) -> dict[str, float]:
+    """The factors at which a table of shares reaches ``most_share`` of its peak: no cost can be lower."""
+    return {
+        "memory": max(shares.bandwidth_share.values()) / most_share,
+        "compute": max(shares.compute_share.values()) / most_share,
+    }
+
+
 def ideal(shares: Efficiency) -> Efficiency:
     """Every peak reached and nothing else paid: no measurement can be faster."""
     changed: dict[str, Any] = {}

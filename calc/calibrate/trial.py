@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,6 +50,8 @@ class Trial:
 
     points: Sequence[Point]
     template: Calibration
+    least: Mapping[str, float]
+    """Factors below which a kernel would exceed its peak."""
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -61,9 +63,11 @@ class Trial:
         return tuple(code for code in CODES if code not in absent)
 
     def value(self, code: str, z: float) -> float:
-        """A factor at its coordinate; of the first token the steps."""
+        """A factor at its coordinate, no peak exceeded; of the first token the steps."""
         log = z * prior.WIDTHS[code]
-        return float(np.expm1(log) if code == "first_token_steps" else np.exp(log))
+        if code == "first_token_steps":
+            return float(np.expm1(log))
+        return max(float(np.exp(log)), self.least.get(code, 0.0))
 
     def factors(self, z: FloatArray) -> Factors:
         """All factors; absent ones as assumed."""
