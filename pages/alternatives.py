@@ -20,4 +20,4 @@ views = {"search": search, "compare": compare, "inverse": inverse, "cost": cost,
 first = "search" if resources.memory(asked).fits else "compare"  # where the ways to fit are
 views[parts.switch(t("View"), names, "alternatives_view", first)].show(asked)
 parts.notes(asked.notes)
-st.caption(words.versions())
+st.caption(words.versions(asked.scenario))

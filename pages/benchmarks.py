@@ -63,4 +63,4 @@ parts.computed(
     [t("error = simulated / measured − 1; the run's own lengths and load on the deployment described at the side")],
     [run.run.tool for run in chosen],
 )
-st.caption(words.versions())
+st.caption(words.versions(asked.scenario))

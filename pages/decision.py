@@ -53,4 +53,4 @@ parts.computed(
     [t("Each condition compares one number with one threshold; each lever is simulated on your load with one change.")],
     about_decision.sources(decision),
 )
-st.caption(words.versions())
+st.caption(words.versions(asked.scenario))

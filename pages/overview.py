@@ -47,4 +47,4 @@ parts.computed(
 )
 if state.is_example():
     st.caption(t("The worked example: its load, targets and price are assumptions. Change any field at the side."))
-st.caption(words.versions())
+st.caption(words.versions(asked.scenario))

@@ -31,4 +31,4 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 st.iframe(render_html(review, spoken), height=SHEET_PIXELS, alt=t("Preview of the sheet"))
 parts.notes(asked.notes)
 parts.computed([t("A saved sheet keeps its numbers; it is not computed again when the model changes.")], [])
-st.caption(words.versions())
+st.caption(words.versions(asked.scenario))

@@ -52,4 +52,4 @@ parts.bullets(about_workload.questions(workload.business_type))
 
 parts.notes(asked.notes)
 parts.computed(about_workload.formulas(workload), about_workload.sources(workload.business_type))
-st.caption(words.versions())
+st.caption(words.versions(asked.scenario))

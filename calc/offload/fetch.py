@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from calc.cache.kv import request_bytes
+from calc.calibrate.calibration import Calibration
+from calc.calibrate.transfer import applied
 from calc.deployment import Deployment
 from calc.engine import Settings, resolve
 from calc.serving import Tier
-from calc.step.efficiency import Efficiency
 from calc.step.roofline import StepModel, step_model
 
 CURVE_POINTS = 24
@@ -97,9 +98,12 @@ class Offload:
     model: StepModel
 
     @classmethod
-    def of(cls, deployment: Deployment, efficiency: Efficiency | None = None) -> Offload:
-        """Refuses where the GPU's speed is not known."""
-        model = step_model(deployment, efficiency=efficiency, http=False)
+    def of(cls, deployment: Deployment, calibration: Calibration | None = None) -> Offload:
+        """At the generic constants, or at those of a calibration as far as it holds here.
+
+        Refuses where the GPU's speed is not known.
+        """
+        model = step_model(deployment, efficiency=applied(calibration, deployment).efficiency, http=False)
         return cls(deployment=deployment, settings=resolve(deployment), model=model)
 
     def prefill_s(self, prompt_tokens: int, cached_tokens: int = 0) -> float:

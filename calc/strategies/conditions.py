@@ -94,7 +94,7 @@ def tier_is_fast(ground: Ground) -> Judged:
     deployment, load = ground.scenario.deployment, ground.scenario.workload
     prompt = round(load.prompt_tokens.mean())
     prefix = max(1, round(prompt * max(load.prefix_hit_share + load.offload_hit_share, PREFILL_SHARE)))
-    hit = Offload.of(deployment).hit(prefix, prompt - prefix)
+    hit = Offload.of(deployment, ground.scenario.calibration).hit(prefix, prompt - prefix)
     tiers = deployment.serving.tiers or (host_link(deployment.gpu).as_tier(gpus_sharing(deployment)),)
     speed = max(tier.bytes_per_s for tier in tiers)
     needed = hit.break_even_bytes_per_s

@@ -60,7 +60,7 @@ def _prefill_is_short(ground: Ground) -> Judged:
         return judged(None, msg("Latency of this scenario is not known."))
     load = ground.scenario.workload
     prompt, output = load.prompt_tokens.mean(), max(1.0, load.output_tokens.mean())
-    prefill = Offload.of(ground.scenario.deployment).prefill_s(round(prompt))
+    prefill = Offload.of(ground.scenario.deployment, ground.scenario.calibration).prefill_s(round(prompt))
     decode = output * ground.replica.model.decode_s(1, prompt + output / 2)
     share = prefill / (prefill + decode)
     return judged(
@@ -122,7 +122,7 @@ def _tiers_are_slow(ground: Ground) -> Judged:
         return judged(None, msg("Latency of this scenario is not known."))
     deployment, load = ground.scenario.deployment, ground.scenario.workload
     prompt = max(2, round(load.prompt_tokens.mean()))
-    needed = Offload.of(deployment).hit(prompt - 1, 1).break_even_bytes_per_s
+    needed = Offload.of(deployment, ground.scenario.calibration).hit(prompt - 1, 1).break_even_bytes_per_s
     gpus = gpus_sharing(deployment)
     own = deployment.serving.tiers
     tiers = own or tuple(link.as_tier(gpus) for link in links_of(deployment.gpu))

@@ -104,7 +104,7 @@ def is_it_worth_it(ground: Ground) -> tuple[Answer, ...]:
     """The user's own load first, then the typical uses; empty when it does not fit."""
     if ground.replica is None:
         return ()
-    engine = Offload.of(ground.scenario.deployment)
+    engine = Offload.of(ground.scenario.deployment, ground.scenario.calibration)
     local = next(check for check in checks(ground) if check.code == "local-attention")
     is_local = local.judged.verdict is Verdict.MET
     return tuple(_answer(ground, engine, use, is_local) for use in (own_use(ground.scenario), *USES))

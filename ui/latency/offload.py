@@ -47,7 +47,7 @@ def _places(asked: Asked) -> _Places:
 
 @st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
 def _engine(key: str, _asked: Asked) -> Offload:  # noqa: ARG001 - the key
-    return Offload.of(_asked.scenario.deployment)
+    return Offload.of(_asked.scenario.deployment, _asked.scenario.calibration)
 
 
 @st.cache_resource(max_entries=resources.KEPT, show_spinner=False)

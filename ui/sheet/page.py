@@ -270,10 +270,18 @@ def _missing(gaps: Sequence[Message]) -> tuple[str, ...]:
     return (*listed, t("and {more:count} more", more=more)) if more else listed
 
 
+def _calibrated(given: object) -> list[str]:
+    """What the predictions were fitted to, where the scenario carries a calibration."""
+    if isinstance(given, Mapping):
+        return [t("calibrated on {name}", name=plain(str(given.get("source", "")), PERSON_LIMIT))]
+    return [t("calibrated on {number:count} measured points", number=len(given))] if isinstance(given, list) else []
+
+
 def _footer(review: Review) -> str:
     ids = ", ".join(plain(one[:SHORT_HASH], SHORT_HASH) for one in review.filing.snapshot_ids[:MAX_IDS])
     parts = [
         t("Plimsoll, calculation {version}", version=review.model_version),
+        *_calibrated(review.case.get("calibration")),
         t("sheet {hash}", hash=review_hash(review)[:SHORT_HASH]),
         t("rests on {ids}", ids=ids) if ids else t("no upload or measurement is attached"),
     ]

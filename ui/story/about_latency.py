@@ -11,7 +11,17 @@ from calc.simulator.replica import prepare
 from calc.workload import Slo
 from ui import format as show
 from ui.glossary import BOUNDS, TERMS
-from ui.story.words import DEFAULT_METRIC, METRICS, Figure, has_target, latency_text, missed, target, unstable
+from ui.story.words import (
+    DEFAULT_METRIC,
+    METRICS,
+    Figure,
+    calibrated,
+    has_target,
+    latency_text,
+    missed,
+    target,
+    unstable,
+)
 from ui.text import t
 
 
@@ -151,9 +161,7 @@ def _band(metric: str, latency: LatencyReport, share: float) -> str:
 
 def calibration(latency: LatencyReport) -> str:
     """Whether measured constants stand behind the simulation."""
-    if latency.calibration == "uncalibrated":
-        return t("Calibration: none, generic constants")
-    return t("Calibration: {name}", name=latency.calibration)
+    return calibrated(latency.calibration)
 
 
 def facts(latency: LatencyReport) -> list[str]:

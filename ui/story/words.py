@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calc import MODEL_VERSION
+from calc.calibrate.calibration import UNCALIBRATED
+from calc.calibrate.transfer import applied
 from calc.latency import LatencyReport
 from calc.scenario import Scenario
 from calc.workload import Closed, Slo, Workload
@@ -31,9 +33,17 @@ class Figure:
     """Whether it is over its target."""
 
 
-def versions() -> str:
-    """Which numbers these are."""
-    return t("Model version {version}", version=MODEL_VERSION)
+def versions(scenario: Scenario | None = None) -> str:
+    """Which numbers these are, and which measurements the predictions of a scenario rest on."""
+    version = t("Model version {version}", version=MODEL_VERSION)
+    if scenario is None or scenario.calibration is None:
+        return version
+    return f"{version} · {calibrated(applied(scenario.calibration, scenario.deployment).name)}"
+
+
+def calibrated(name: str) -> str:
+    """Whether measured constants stand behind a prediction."""
+    return t("Calibration: none, generic constants") if name == UNCALIBRATED else t("Calibration: {name}", name=name)
 
 
 def describe(scenario: Scenario) -> str:
