@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calc.cost import Cost
-from calc.cost_lines import HOURS_PER_MONTH
+from calc.cost_lines import HOURS_PER_MONTH, NOT_HARDWARE
 from calc.cost_table import CostRow, Reservation
 from calc.messages import Message
 from calc.scenario import Scenario
@@ -56,13 +56,17 @@ def table(rows: tuple[CostRow, ...], currency: str) -> list[Mapping[str, str]]:
     """Every line: amount per hour and month, how it is made, where it is from."""
     return [
         {
-            t("Line"): f"{t(row.label)}: {t(row.basis)}",
+            t("Line"): t(row.label) if row.code in NOT_HARDWARE and row.per_hour is None else _told(row),
             t("Per hour"): _amount(row.per_hour, currency, row),
             t("Per month"): _amount(None if row.per_hour is None else row.per_hour * HOURS_PER_MONTH, currency, row),
             t("Provenance"): " · ".join(part for part in (t(PROVENANCE[row.provenance]), row.source) if part),
         }
         for row in rows
     ]
+
+
+def _told(row: CostRow) -> str:
+    return f"{t(row.label)}: {t(row.basis)}"
 
 
 def _amount(value: float | None, currency: str, row: CostRow) -> str:
