@@ -10,7 +10,8 @@ import pytest
 
 from calc.judge.actions import ACTIONS, actions_for
 from calc.judge.decision import Outcome, WhatIf
-from calc.judge.lever_changes import CHANGES, in_fp8, scaled
+from calc.judge.lever_changes import CHANGES, in_fp8
+from calc.judge.lever_loads import scaled
 from calc.judge.levers import AS_IS, what_ifs
 from calc.judge.trials import needed_hit_share, try_out
 from calc.latency import load_of

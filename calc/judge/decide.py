@@ -185,7 +185,7 @@ def scenario_decision(
 ) -> Decision:
     """Everything in one call: memory, latency, levers on ``gpus``, conditions; ``measured`` figures override."""
     trial = try_out(scenario, requests, steps=FINE_SEARCH_STEPS, efficiency=efficiency)
-    idle = idle_report(scenario, efficiency) if trial.latency else None
+    idle = idle_report(trial)
     evidence = evidence_of(
         scenario, trial.memory, trial.latency, limit_load=trial.limit_load, idle=idle, measured=measured
     )

@@ -132,10 +132,10 @@ def _deployment(scenario: Scenario, settings: Settings) -> Named:
     if not settings.prefix_caching and scenario.workload.prefix_hit_share:
         yield "prefix_share", scenario.workload.prefix_hit_share
     yield "chunked_prefill", settings.chunked_prefill
-    # A scenario describes all there is: one engine without these.
-    yield "offload", False
-    yield "pd_split", False
-    yield "speculation", False
+    # A scenario describes all there is: what it does not name is not there.
+    yield "offload", bool(deployment.serving.tiers)
+    yield "pd_split", deployment.serving.prefill_replicas > 0
+    yield "speculation", deployment.spec_method is not None
 
 
 def _local_layers(model: ModelSpec) -> float:

@@ -12,6 +12,7 @@ from calc.deployment import Deployment, divisors, heads_fit
 from calc.dtypes import KV_BYTES
 from calc.engine import FractionOf, Settings
 from calc.hardware import Gpu
+from calc.judge.lever_loads import with_hits, with_prompts
 from calc.judge.thresholds import THRESHOLDS
 from calc.latency import LatencyReport, load_of
 from calc.memory import MemoryReport, sequences_at
@@ -19,7 +20,6 @@ from calc.messages import Message, msg
 from calc.model import LayerWeights, ModelSpec, WeightStorage
 from calc.scenario import Scenario
 from calc.units import GB
-from calc.workload import Empirical, Fixed, LengthDistribution, LogNormal, Uniform
 
 MARGIN_BYTES = int(1.5 * GB)
 """Least memory planned outside the engine's budget: 1.2-1.5 GB still booted in public reports."""
@@ -178,15 +178,6 @@ def reuse_prefixes(today: Today) -> Change:
     return (with_hits(today.scenario, share),)
 
 
-def with_hits(scenario: Scenario, hit_share: float) -> Scenario:
-    """Prefix caching on, with ``hit_share`` of prompt tokens found."""
-    return replace(
-        scenario,
-        deployment=replace(scenario.deployment, prefix_caching=True),
-        workload=replace(scenario.workload, prefix_hit_share=hit_share),
-    )
-
-
 def narrow_kv(today: Today) -> Change:
     """KV in one byte an element."""
     if KV_BYTES[today.settings.kv_dtype] <= KV_BYTES[FP8]:
@@ -298,21 +289,7 @@ def _quantised(layer: LayerWeights) -> LayerWeights:
 
 def shorten_prompts(today: Today) -> Change:
     """Prompts of half the length, hits in proportion."""
-    prompts = scaled(today.scenario.workload.prompt_tokens, SHORTER_PROMPT_SHARE)
-    return (replace(today.scenario, workload=replace(today.scenario.workload, prompt_tokens=prompts)),)
-
-
-def scaled(lengths: LengthDistribution, factor: float) -> LengthDistribution:
-    """Every length times ``factor``, at least one token."""
-    match lengths:
-        case Fixed(value_tokens=value):
-            return Fixed(value_tokens=max(1.0, value * factor))
-        case Uniform(low_tokens=low, high_tokens=high):
-            return Uniform(low_tokens=max(1.0, low * factor), high_tokens=max(1.0, high * factor))
-        case LogNormal(p50_tokens=p50, p95_tokens=p95):
-            return LogNormal(p50_tokens=max(1.0, p50 * factor), p95_tokens=max(1.0, p95 * factor))
-        case Empirical(quantiles=pairs):
-            return Empirical(quantiles=tuple((share, max(1.0, tokens * factor)) for share, tokens in pairs))
+    return (with_prompts(today.scenario, SHORTER_PROMPT_SHARE),)
 
 
 CHANGES: Mapping[str, Callable[[Today], Change]] = MappingProxyType(

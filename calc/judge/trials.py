@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, replace
 
 from calc.errors import InputError
-from calc.judge.lever_changes import PLANNED_SHARE, with_hits
-from calc.latency import LatencyReport, load_of, predict, with_load
+from calc.judge.lever_changes import PLANNED_SHARE
+from calc.judge.lever_loads import with_hits
+from calc.latency import LatencyReport, load_of, with_load
 from calc.latency_report import Verdict, build_report, verdict
 from calc.memory import MemoryReport, at_peak, estimate_memory
 from calc.messages import Message
@@ -46,6 +47,8 @@ class Trial:
     carries: bool | None
     problem: Message | None = None
     """Why its speed cannot be predicted."""
+    replica: Replica | None = None
+    """What it was simulated on."""
 
 
 def try_out(
@@ -71,6 +74,7 @@ def try_out(
         limit_load=limit,
         headroom_per_s=_headroom(steady.workload, latency, limit, best_rate),
         carries=_carries(latency, limit, load_of(steady.workload)),
+        replica=replica,
     )
 
 
@@ -86,10 +90,12 @@ def _unpredicted(scenario: Scenario, memory: MemoryReport, problem: Message | No
     )
 
 
-def idle_report(scenario: Scenario, efficiency: Efficiency | None = None) -> LatencyReport:
-    """One request at a time: what an idle server answers with."""
-    alone = replace(scenario.workload, arrivals=Closed(concurrency=1), num_requests=None)
-    return predict(replace(scenario, workload=alone), requests=IDLE_REQUESTS, seed=SEED, efficiency=efficiency)
+def idle_report(trial: Trial) -> LatencyReport | None:
+    """One request at a time: what an idle server answers with; ``None`` where its speed cannot be predicted."""
+    if trial.replica is None:
+        return None
+    alone = replace(trial.scenario.workload, arrivals=Closed(concurrency=1))
+    return _Bench(slo=trial.scenario.slo, workload=alone, replica=trial.replica).at(1.0, IDLE_REQUESTS)
 
 
 def is_fine(report: LatencyReport) -> bool:
@@ -159,17 +165,24 @@ def _headroom(workload: Workload, now: LatencyReport, limit: float | None, best_
 
 
 def needed_hit_share(scenario: Scenario, *, efficiency: Efficiency | None = None) -> float | None:
-    """Least hit share with which prefix reuse alone carries today's load; ``None`` when none does."""
-    load = load_of(scenario.workload) / PLANNED_SHARE
-    memory = estimate_memory(scenario.deployment)
-    low, high = scenario.workload.prefix_hit_share, MOST_HITS_SHARE
+    """Least hit share with which prefix reuse alone carries today's load; ``None`` when none does.
+
+    Shares at which the load is beyond the stability limit are left out without a simulation.
+    """
+    steady = replace(scenario, workload=replace(scenario.workload, num_requests=None))
+    load, memory = load_of(steady.workload) / PLANNED_SHARE, estimate_memory(steady.deployment)
+    low, high = steady.workload.prefix_hit_share, MOST_HITS_SHARE
     if not memory.fits:
         return None
-    reusing = prepare(with_hits(scenario, high), memory, SEED, efficiency)
+    reusing = prepare(with_hits(steady, high), memory, SEED, efficiency)
+    is_open = not isinstance(steady.workload.arrivals, Closed)
 
     def fine(share: float) -> bool:
-        workload = replace(scenario.workload, prefix_hit_share=share, num_requests=None)
-        return _Bench(slo=scenario.slo, workload=workload, replica=reloaded(reusing, workload, SEED)).judge(load).fine
+        workload = with_hits(steady, share).workload
+        replica = reloaded(reusing, workload, SEED)
+        if is_open and load >= replica.limits.max_rate_per_s * replica.split:
+            return False
+        return _Bench(slo=steady.slo, workload=workload, replica=replica).judge(load).fine
 
     if not fine(high):
         return None

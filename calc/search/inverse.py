@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from calc.errors import InputError
-from calc.judge.lever_changes import scaled
+from calc.judge.lever_loads import scaled
 from calc.latency import LatencyReport, load_of, predict, with_load
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import msg

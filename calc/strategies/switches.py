@@ -14,7 +14,7 @@ from calc.cache.waste import Reservation, waste_of
 from calc.deployment import Deployment
 from calc.dtypes import KV_BYTES
 from calc.engine import resolve
-from calc.judge import lever_changes
+from calc.judge import lever_loads
 from calc.judge.lever_changes import Today, estimated_pool, whole_splits
 from calc.memory import estimate_memory
 from calc.messages import Message, msg
@@ -58,7 +58,7 @@ def prefix_on(scenario: Scenario, _: Assumed) -> Changed:
     """Prefix caching with the hits that the load declares."""
     if not scenario.workload.prefix_hit_share:
         return msg("No prompt token is known to repeat: enter the share of prefix hits of the load.")
-    return lever_changes.with_hits(scenario, scenario.workload.prefix_hit_share)
+    return lever_loads.with_hits(scenario, scenario.workload.prefix_hit_share)
 
 
 def prefix_off(scenario: Scenario, _: Assumed) -> Changed:
