@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -130,7 +130,7 @@ def build_report(
     met, left = times.meeting(slo), leavers(result)
     ttft, tpot, e2e = np.sort(times.ttft_s), np.sort(times.tpot_s), np.sort(times.e2e_s)
     offered = None if isinstance(workload.arrivals, Closed) else workload.arrivals.rate_per_s
-    return LatencyReport(
+    report = LatencyReport(
         ttft=percentiles_of(ttft),
         itl=_gap_percentiles(result),
         tpot=percentiles_of(tpot),
@@ -162,16 +162,28 @@ def build_report(
         slo_met=_meets(slo, result, times, ttft, e2e) and not saturated if met is not None else None,
         goodput_per_s=rate * ranks * met / _ended(result) if met is not None else None,
         limit=replica.limits.binds,
-        fetch_s=_fetch_s(result),
-        classes=class_reports(slo, workload, result, http_s, later_steps, rate * ranks),
         cancelled_share=left.cancelled_share,
         gave_up_share=left.gave_up_share,
         retried_share=left.retried_share,
-        transfer_s=0.0 if result.transfer_s is None else mean_s(result.transfer_s[result.measured][answered(result)]),
         hit_share=result.hit_share,
+        limit_pool=replica.limits.pool,
+    )
+    classes = class_reports(slo, workload, result, http_s, later_steps, rate * ranks)
+    return _with_moves(replace(report, classes=classes), result)
+
+
+def _with_moves(report: LatencyReport, result: SimulationResult) -> LatencyReport:
+    """The same with what KV on its way took, and what the prefill side held."""
+
+    def waited_s(column: FloatArray | None) -> float:
+        return 0.0 if column is None else mean_s(column[result.measured][answered(result)])
+
+    return replace(
+        report,
+        fetch_s=waited_s(result.fetch_s),
+        transfer_s=waited_s(result.transfer_s),
         prefill_kv_usage_mean_share=result.prefill_kv_used_mean_share,
         prefill_kv_usage_max_share=result.prefill_kv_used_max_share,
-        limit_pool=replica.limits.pool,
     )
 
 
@@ -202,10 +214,6 @@ def _gap_percentiles(result: SimulationResult) -> Percentiles:
 def _ended(result: SimulationResult) -> int:
     """Measured requests that ended with tokens, cancelled ones among them."""
     return max(1, int((~np.isnan(result.finished_s[result.measured])).sum()))
-
-
-def _fetch_s(result: SimulationResult) -> float:
-    return 0.0 if result.fetch_s is None else mean_s(result.fetch_s[result.measured][answered(result)])
 
 
 def _meets(slo: Slo, result: SimulationResult, times: Times, ttft: FloatArray, e2e: FloatArray) -> bool:
