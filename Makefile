@@ -68,8 +68,8 @@ venv: .venv/bin/python
 	@echo "Installing about 1 GB into .venv; once, a few minutes"
 	@$(PIP) -r requirements.txt
 	@$(PIP) --no-deps --editable .
-	@echo "Compiling the simulator; once, half a minute"
-	@$(BIN)/python -c "from calc.simulator.simulate import warm_up; warm_up()"
+	@echo "Compiling the simulator; once, two minutes"
+	@$(BIN)/python -c "from calc.simulator.simulate import warm_up; warm_up(further=True)"
 	@touch $@
 
 .venv/.dev: .venv/.run requirements-dev.txt
