@@ -46,7 +46,7 @@ def waits(rows: Sequence[tuple[str, Group]], tones: Tones) -> go.Figure:
         sizes = [group.behind_s[place] / MILLI for _, group in rows]
         _bars(sketch, t("behind {group}", group=behind), names, sizes, colours[place], show.ms, MILLI)
     others = [group.other_s / MILLI for _, group in rows]
-    _bars(sketch, t("no prefill: step, slot or blocks"), names, others, tones.runtime, show.ms, MILLI)
+    _bars(sketch, t("no prefill: step, slot, quota or blocks"), names, others, tones.runtime, show.ms, MILLI)
     return _stacked(sketch, len(rows), t("Mean wait for the first step (ms)"))
 
 
