@@ -385,7 +385,11 @@ class SteppedFleet:
         best = min(pool, key=lambda node: (-holds(node), self.load(node, now)))
         load, fewest = self.load(best, now), self.load(least, now)
         over = load > fewest * OVERLOAD_FACTOR and load > fewest + OVERLOAD_REQUESTS
-        return least if not holds(best) or over else best
+        if holds(best) and not over:
+            return best
+        self.turns["entry"] += 1
+        turn = self.turns["entry"] % len(pool)
+        return min(pool[turn:] + pool[:turn], key=lambda node: self.load(node, now))
 
     def prefix(self, request: int) -> tuple[int, int]:
         assert self.plan.groups is not None

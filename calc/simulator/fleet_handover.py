@@ -58,7 +58,7 @@ def awake(n: IntArray, x: FloatArray, i: int, now_s: float) -> None:
         x[i, BEFORE] = x[i, NOW]
 
 
-@compiled
+@inlined
 def lands(
     n: IntArray,
     x: FloatArray,

@@ -31,11 +31,27 @@ def least_loaded(
     return best, fewest
 
 
+@inlined
+def by_turns(
+    n: IntArray, r: IntArray, t: FloatArray, f: IntArray, s: IntArray, low: int, high: int, now_s: float
+) -> int:
+    """The least loaded scheduler; of equals the next in turn, so that prefixes spread over idle ones."""
+    f[TURN] += 1
+    best, fewest = -1, 0
+    for step in range(high - low):
+        i = low + (f[TURN] + step) % (high - low)
+        found = load(n, r, t, s, i, now_s)
+        if best < 0 or found < fewest:
+            best, fewest = i, found
+    return int(best)
+
+
 @compiled
 def holder(
     n: IntArray,
     r: IntArray,
     t: FloatArray,
+    f: IntArray,
     g: IntArray,
     s: IntArray,
     low: int,
@@ -45,7 +61,7 @@ def holder(
 ) -> int:
     """Prefix-aware: the scheduler that has most of the prefix or will soon, the least loaded of equals; no prefix
     anywhere, or that one overloaded: the least loaded of all."""
-    best, fewest = least_loaded(n, r, t, s, low, high, now_s)
+    fewest = least_loaded(n, r, t, s, low, high, now_s)[1]
     found, most, its_load = -1, 0, 0
     for i in range(low, high):
         spare = n[i, USERS]
@@ -58,7 +74,7 @@ def holder(
         if kept > most or (kept == most and kept > 0 and its < its_load):
             found, most, its_load = i, kept, its
     if found < 0 or (its_load > fewest * OVERLOAD_FACTOR and its_load > fewest + OVERLOAD_REQUESTS):
-        return best
+        return by_turns(n, r, t, f, s, low, high, now_s)
     return found
 
 
@@ -86,5 +102,5 @@ def choose(
         f[turn] = (f[turn] + 1) % (high - low)
         return int(low + (f[turn] + high - low - 1) % (high - low))
     if f[POLICY] == PREFIX_AWARE and turn == TURN and n[low, GROUPS] > 0:
-        return holder(n, r, t, g, s, low, high, request, now_s)
+        return holder(n, r, t, f, g, s, low, high, request, now_s)
     return least_loaded(n, r, t, s, low, high, now_s)[0]

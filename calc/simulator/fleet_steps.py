@@ -40,7 +40,7 @@ def overlook(n: IntArray, f: IntArray, s: IntArray, i: int) -> None:
         s[TOLD, i] = n[i, RETURNED]
 
 
-@compiled
+@inlined
 def arrives(
     n: IntArray,
     x: FloatArray,
@@ -110,7 +110,7 @@ def tell(
             add_event(f, e, t[i, FINISH, local] + h[RETURN_S], ARRIVES, request)
 
 
-@compiled
+@inlined
 def happens(
     n: IntArray,
     x: FloatArray,
@@ -157,7 +157,7 @@ def next_start(f: IntArray, g: IntArray, w: FloatArray) -> float:
     return inf
 
 
-@compiled
+@inlined
 def moves(
     n: IntArray,
     x: FloatArray,

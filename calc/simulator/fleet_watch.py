@@ -23,9 +23,12 @@ def just_after(time_s: float) -> float:
     return time_s + max(time_s * 2.3e-16, 1e-300)
 
 
-@compiled
+@inlined
 def run_until(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray, i: int, until_s: float) -> None:
-    """Runs one scheduler to its first step boundary at or after ``until_s``."""
+    """Runs one scheduler to its first step boundary at or after ``until_s``.
+
+    This and all that calls it is inlined: numba optimises a function once more for each that calls it.
+    """
     if x[i, NOW] < until_s:
         x[i, UNTIL_S] = until_s
         serve(n[i], x[i], r[i], t[i], q[i])

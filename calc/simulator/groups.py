@@ -54,7 +54,7 @@ def share_prefixes(
                 present,
                 (groups, shared, typical),
                 (seed, PAST_STREAM, one),
-                (one, schedulers if sticky else 1),
+                (one, homes),
             )
             for one in range(schedulers)
         )
