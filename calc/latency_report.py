@@ -155,7 +155,10 @@ def build_report(
         mixed_step_share=result.mixed_tokens / result.decode_tokens if result.decode_tokens else 0.0,
         prefill_compute_share=result.prefill_busy_s / result.busy_s if result.busy_s else 0.0,
         calibration=calibration,
-        notes=replica.notes + _notes(result, workload, ranks) + leaver_notes(left),
+        notes=replica.notes
+        + _notes(result, workload, ranks)
+        + _limit_note(replica, workload, saturated)
+        + leaver_notes(left),
         ttft_band=bands_of(times.ttft_s, ttft) if bands else None,
         tpot_band=bands_of(times.tpot_s, tpot) if bands else None,
         e2e_band=bands_of(times.e2e_s, e2e) if bands else None,
@@ -300,6 +303,14 @@ def _bound(replica: Replica, times: Times, rate: float) -> str:
         context_tokens=running * replica.demand.held,
         pairs=starts * replica.demand.pairs,
     )
+
+
+def _limit_note(replica: Replica, workload: Workload, saturated: bool) -> tuple[Message, ...]:
+    """Beyond stability latency is no number: it grows for as long as the load lasts."""
+    if not saturated or isinstance(workload.arrivals, Closed):
+        return ()
+    limit = replica.limits.max_rate_per_s * replica.split
+    return (msg("Saturated at {limit:rate}: latencies only say how long the load was simulated.", limit=limit),)
 
 
 def _notes(result: SimulationResult, workload: Workload, ranks: int) -> tuple[Message, ...]:

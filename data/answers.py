@@ -102,7 +102,7 @@ def latency_answer(report: LatencyReport, notes: tuple[Message, ...] = ()) -> di
 
 
 def _told_apart(report: LatencyReport) -> dict[str, Any]:
-    """Of loads with kinds of requests, clients that leave, or tiers outside the GPU: what of it there is."""
+    """Of loads with kinds of requests, shared prefixes, clients that leave, tiers or split prefill: what there is."""
     shares = {
         "cancelled_share": report.cancelled_share,
         "gave_up_share": report.gave_up_share,
@@ -111,6 +111,15 @@ def _told_apart(report: LatencyReport) -> dict[str, Any]:
     answer: dict[str, Any] = {name: rounded(share) for name, share in shares.items() if share}
     if report.fetch_s:
         answer["fetch_ms"] = _ms(report.fetch_s)
+    if report.limit_pool:
+        answer["transfer_ms"] = _ms(report.transfer_s)
+        answer["limit_pool"] = report.limit_pool
+        answer["prefill_kv_usage"] = {
+            "mean": rounded(report.prefill_kv_usage_mean_share),
+            "max": rounded(report.prefill_kv_usage_max_share),
+        }
+    if report.hit_share is not None:
+        answer["hit_share"] = rounded(report.hit_share)
     if report.classes:
         answer["classes"] = [
             {
