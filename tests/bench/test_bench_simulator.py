@@ -34,3 +34,14 @@ def test_a_sweep_answers_before_the_slider_is_let_go(benchmark: Any) -> None:
 def test_a_long_sweep_stays_within_a_quarter_of_a_second(benchmark: Any) -> None:
     benchmark.pedantic(sweep, args=(steady(),), kwargs={"points": 12, "requests": 5000}, rounds=5, warmup_rounds=1)
     assert benchmark.stats.stats.min <= MAX_LONG_SWEEP_S
+
+
+MIN_TOGETHER_PER_S = 200_000
+
+
+def test_replicas_together_stay_above_200_000_requests_a_second(benchmark: Any) -> None:
+    """Eight replicas, each request sent to the least loaded."""
+    load = {**BENCH_CASE["workload"], "arrivals": {"kind": "poisson", "rate_per_s": 96}}
+    scenario, _ = read_case({**BENCH_CASE, "replicas": 8, "serving": {"routing": "least-loaded"}, "workload": load})
+    report = benchmark.pedantic(predict, args=(scenario,), rounds=5, warmup_rounds=1)
+    assert report.requests / benchmark.stats.stats.min >= MIN_TOGETHER_PER_S
