@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calc.class_report import ClassReport, class_reports, leaver_notes, leavers, mean_s
+from calc.class_report import ClassReport, Leavers, class_reports, leaver_notes, leavers, mean_s
 from calc.evidence import Percentiles
 from calc.messages import Message, msg
 from calc.order_statistics import Bands, bands_of, percentiles_of, quantile
@@ -165,24 +165,24 @@ def build_report(
         slo_met=_meets(slo, result, times, ttft, e2e) and not saturated if met is not None else None,
         goodput_per_s=rate * ranks * met / _ended(result) if met is not None else None,
         limit=replica.limits.binds,
-        cancelled_share=left.cancelled_share,
-        gave_up_share=left.gave_up_share,
-        retried_share=left.retried_share,
-        hit_share=result.hit_share,
         limit_pool=replica.limits.pool,
     )
     classes = class_reports(slo, workload, result, http_s, later_steps, rate * ranks)
-    return _with_moves(replace(report, classes=classes), result)
+    return _with_moves(replace(report, classes=classes), result, left)
 
 
-def _with_moves(report: LatencyReport, result: SimulationResult) -> LatencyReport:
-    """The same with what KV on its way took, and what the prefill side held."""
+def _with_moves(report: LatencyReport, result: SimulationResult, left: Leavers) -> LatencyReport:
+    """The same with who left, what KV on its way took, and what the prefill side held."""
 
     def waited_s(column: FloatArray | None) -> float:
         return 0.0 if column is None else mean_s(column[result.measured][answered(result)])
 
     return replace(
         report,
+        cancelled_share=left.cancelled_share,
+        gave_up_share=left.gave_up_share,
+        retried_share=left.retried_share,
+        hit_share=result.hit_share,
         fetch_s=waited_s(result.fetch_s),
         transfer_s=waited_s(result.transfer_s),
         prefill_kv_usage_mean_share=result.prefill_kv_used_mean_share,
