@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from calc.serving import Tier
 from calc.simulator.contract import BoolArray
 from calc.workload import (
+    Closed,
     FloatArray,
     IntArray,
     LengthDistribution,
@@ -21,6 +22,10 @@ from calc.workload import (
 
 KEPT_LENGTHS, KEPT_STREAMS = 16_384, 64
 """Lengths drawn at once, and how many such draws are kept: 8 MB at most."""
+KEPT_REQUESTS = 4096
+"""Requests drawn at once, as many as the means of a load are taken from."""
+ANY_TIME = Closed(concurrency=1)
+"""Arrivals of a draw that does not depend on them."""
 OUTPUT, PROMPT, FOUND, CANCEL, TIER, PACE, CLASS, LOG = range(1, 9)
 """Streams of a seed; 0 is that of arrivals."""
 QUESTION_TOKENS = 48
@@ -42,6 +47,16 @@ class Drawn:
     class_index: IntArray | None = None
     cancelled: BoolArray | None = None
 
+    def __getitem__(self, part: slice) -> Drawn:
+        """Some of the requests."""
+        return Drawn(
+            prompt=self.prompt[part],
+            output=self.output[part],
+            cached=self.cached[part],
+            class_index=None if self.class_index is None else self.class_index[part],
+            cancelled=None if self.cancelled is None else self.cancelled[part],
+        )
+
 
 def draw(
     workload: Workload,
@@ -53,6 +68,24 @@ def draw(
     logged: IntArray | None = None,
 ) -> Drawn:
     """``count`` requests, none of prompt + output beyond ``longest_tokens``; ``logged`` = their places in a log."""
+    if count > KEPT_REQUESTS or isinstance(workload.arrivals, Recorded):
+        return _draw(workload, count, longest_tokens, seed, reuse, logged)
+    return _kept_requests(replace(workload, arrivals=ANY_TIME, num_requests=None), longest_tokens, seed, reuse)[:count]
+
+
+@lru_cache(KEPT_STREAMS)
+def _kept_requests(workload: Workload, longest_tokens: int, seed: int, reuse: bool) -> Drawn:
+    """Kept: loads of one workload differ in when requests come, not in what they are."""
+    drawn = _draw(workload, KEPT_REQUESTS, longest_tokens, seed, reuse, None)
+    for column in (drawn.prompt, drawn.output, drawn.cached, drawn.class_index, drawn.cancelled):
+        if column is not None:
+            column.flags.writeable = False
+    return drawn
+
+
+def _draw(
+    workload: Workload, count: int, longest_tokens: int, seed: int, reuse: bool, logged: IntArray | None
+) -> Drawn:
     index = _class_index(workload.classes, count, seed)
     output = _of_classes(workload, "output_tokens", index, count, max(1, longest_tokens - 1), (seed, OUTPUT))
     prompt = _of_classes(workload, "prompt_tokens", index, count, longest_tokens, (seed, PROMPT))
