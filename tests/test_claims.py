@@ -10,9 +10,11 @@ import pytest
 from calc.claims import batching, capacity, compute, reload
 from calc.claims.claim import Claim, Shelf
 from calc.claims.table import HEADLINES
+from calc.offload.fetch import Offload
 from calc.scenario import Scenario
 from calc.step.roofline import step_model
 from calc.strategies.recompute import alone
+from calc.workload import Fixed
 from data.case import example_case, read_case
 from data.shelf import shelf
 
@@ -68,8 +70,8 @@ def test_without_a_cache_time_grows_with_the_square_of_the_output(stock: Shelf) 
 
 def test_a_burst_of_n_users_gains_what_the_closed_form_says(stock: Shelf) -> None:
     """Nine shared tokens in ten and linear prefill: 5.5 / 1.35 for 10 users (c = 1 per prompt)."""
-    deployment = stock.deploy("meta-llama/Meta-Llama-3-70B-Instruct", "h100-sxm", tp=4)
-    _, _, ratio = compute._burst_ratio(deployment, 10, 18_000, 2000)
+    engine = Offload.of(stock.deploy("meta-llama/Meta-Llama-3-70B-Instruct", "h100-sxm", tp=4))
+    _, _, ratio = compute._burst_ratio(engine, 10, 18_000, 2000)
     assert ratio == pytest.approx(5.5 / (1 + 4.5 * 0.1), rel=0.15)
 
 
@@ -123,7 +125,7 @@ def test_paging_carries_two_to_four_times_the_load(claims: Mapping[str, Claim]) 
 def test_a_static_batch_of_eight_waits_for_the_longest_of_eight(stock: Shelf) -> None:
     """Exponential outputs: the longest of eight is H8 = 2.72 times the mean, less what the cut at 1,536 takes."""
     scenario = batching._backlog(stock)
-    fixed = replace(scenario.workload, output_tokens=batching.Fixed(value_tokens=batching.MEAN_OUTPUT_TOKENS))
+    fixed = replace(scenario.workload, output_tokens=Fixed(value_tokens=batching.MEAN_OUTPUT_TOKENS))
     varied = batching._rate(batching._naive(scenario))
     equal = batching._rate(batching._naive(replace(scenario, workload=fixed)))
     assert 2.0 < equal / varied < 2.8
@@ -131,7 +133,7 @@ def test_a_static_batch_of_eight_waits_for_the_longest_of_eight(stock: Shelf) ->
 
 def test_continuous_batching_gains_more_the_more_outputs_vary(stock: Shelf) -> None:
     scenario = batching._backlog(stock)
-    fixed = replace(scenario.workload, output_tokens=batching.Fixed(value_tokens=batching.MEAN_OUTPUT_TOKENS))
+    fixed = replace(scenario.workload, output_tokens=Fixed(value_tokens=batching.MEAN_OUTPUT_TOKENS))
     gains = [
         batching._rate(one) / batching._rate(batching._naive(one))
         for one in (replace(scenario, workload=fixed), scenario)

@@ -12,7 +12,6 @@ from calc.cache.block_size import (
     prefill_gain_share,
 )
 from calc.claims.claim import Claim, Shelf, Yours
-from calc.deployment import Deployment
 from calc.messages import msg
 from calc.offload.fetch import Offload
 from calc.scenario import Scenario
@@ -91,7 +90,7 @@ def kv_cache_on_t4(shelf: Shelf) -> Claim:
 def kv_cache_on_yours(scenario: Scenario) -> Yours:
     """One mean request alone."""
     load = scenario.workload
-    model = step_model(scenario.deployment, http=False)
+    model = Offload.of(scenario.deployment, scenario.calibration).model
     prompt, output = max(1, round(load.prompt_tokens.mean())), max(2, round(load.output_tokens.mean()))
     one = alone(model, prompt, output)
     return Yours(
@@ -113,13 +112,12 @@ BURSTS = (10, 40)
 """Fewest and most users of the span."""
 
 
-def _burst_ratio(deployment: Deployment, users: int, prefix_tokens: int, own_tokens: int) -> tuple[float, float, float]:
+def _burst_ratio(engine: Offload, users: int, prefix_tokens: int, own_tokens: int) -> tuple[float, float, float]:
     """Mean TTFT of a burst served in turn, without and with early reuse, and their ratio.
 
     Without, every user computes prefix and own part: (n + 1)/2 · c(P + U). With, the first computes the prefix and
     all their own parts: c(P + U) + (n − 1)/2 · c(U on P).
     """
-    engine = Offload.of(deployment)
     whole = engine.prefill_s(prefix_tokens + own_tokens)
     own = engine.prefill_s(prefix_tokens + own_tokens, prefix_tokens)
     without, with_it = (users + 1) / 2 * whole, whole + (users - 1) / 2 * own
@@ -128,9 +126,9 @@ def _burst_ratio(deployment: Deployment, users: int, prefix_tokens: int, own_tok
 
 def early_reuse(shelf: Shelf) -> Claim:
     """Up to five times TTFT when a burst of users shares a system prompt."""
-    deployment = shelf.deploy("meta-llama/Meta-Llama-3-70B-Instruct", "h100-sxm", tp=4)
-    without, with_it, ratio = _burst_ratio(deployment, BURST_USERS, BURST_PREFIX_TOKENS, BURST_OWN_TOKENS)
-    few, many = (_burst_ratio(deployment, users, BURST_PREFIX_TOKENS, BURST_OWN_TOKENS)[2] for users in BURSTS)
+    engine = Offload.of(shelf.deploy("meta-llama/Meta-Llama-3-70B-Instruct", "h100-sxm", tp=4))
+    without, with_it, ratio = _burst_ratio(engine, BURST_USERS, BURST_PREFIX_TOKENS, BURST_OWN_TOKENS)
+    few, many = (_burst_ratio(engine, users, BURST_PREFIX_TOKENS, BURST_OWN_TOKENS)[2] for users in BURSTS)
     return Claim(
         code="early-reuse",
         title=msg("A system prompt shared by a burst of users: TTFT"),
@@ -170,7 +168,8 @@ def early_reuse_on_yours(scenario: Scenario) -> Yours:
     prefix = round(prompt * load.prefix_hit_share)
     if not prefix:
         return Yours(value=None, statement=msg("No prefix hits are declared for this load: nothing is shared."))
-    without, with_it, ratio = _burst_ratio(scenario.deployment, BURST_USERS, prefix, max(1, prompt - prefix))
+    engine = Offload.of(scenario.deployment, scenario.calibration)
+    without, with_it, ratio = _burst_ratio(engine, BURST_USERS, prefix, max(1, prompt - prefix))
     return Yours(
         value=ratio,
         statement=msg(

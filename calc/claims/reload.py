@@ -126,7 +126,7 @@ def _on_yours(scenario: Scenario, tier: Tier) -> Yours:
     prefix = round(prompt * share)
     if not prefix:
         return Yours(value=None, statement=msg("No hits are declared for this load: nothing would come back."))
-    found = Offload.of(scenario.deployment).fetch(prefix, max(1, prompt - prefix), tier)
+    found = Offload.of(scenario.deployment, scenario.calibration).fetch(prefix, max(1, prompt - prefix), tier)
     return Yours(
         value=found.speedup,
         statement=msg(
