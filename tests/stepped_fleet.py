@@ -204,7 +204,8 @@ class Node:
             budget -= chunks[-1][1]
             admissions += 1
             stopped = chunks[-1][1] < fresh
-        self.execute(decoding, chunks, admissions)
+        if decoding or chunks:
+            self.execute(decoding, chunks, admissions)
 
     def first(self) -> Request:
         return next((one for one in self.waiting if one.index in self.paid), self.waiting[0])

@@ -267,7 +267,7 @@ def serve(n: IntArray, x: FloatArray, r: IntArray, t: FloatArray, q: IntArray) -
             mixed_step(n, x, r, t, q)
         elif n[DECODING] > 0:
             leap(n, x, r, t, q, 1 if preempted else 1 << 40)
-        elif not MANAGED:
+        elif not MANAGED and not preempted:
             break  # all blocks wait to be fetched from here
 
 
