@@ -66,7 +66,7 @@ def test_replicas_together_give_the_times_of_stepping(
 @settings(max_examples=200, deadline=None)
 @given(fleets(split=True))
 def test_split_prefill_gives_the_times_of_stepping(asked: tuple[RequestPlan, Fleet, SchedulerRules, StepCosts]) -> None:
-    """Exact while no decode replica preempts: then some runs differ by the length of an empty step, not yet known why."""
+    """Exact while no decode replica preempts: then some runs differ by an empty step, not yet known why."""
     found = simulate_fleet(*asked, max_events=20_000)
     slow = SteppedFleet(*asked)
     slow.run()
