@@ -17,8 +17,9 @@ from calc.order_statistics import percentiles_of, quantile
 from calc.request_times import Times
 from calc.scenario import Scenario
 from calc.simulator.arrivals import plan_requests
-from calc.simulator.replica import MAX_SIMULATED, Replica, prepare
-from calc.simulator.simulate import RequestPlan, SchedulerRules, SimulationResult, simulate
+from calc.simulator.fleet import MAX_PLACES
+from calc.simulator.replica import MAX_SIMULATED, Replica, prepare, run_plan
+from calc.simulator.simulate import RequestPlan, SchedulerRules, SimulationResult
 from calc.units import SECONDS_PER_MINUTE
 from calc.workload import Arrivals, Closed, FloatArray, OpenLoop, PerMinute, Recorded, Slo
 
@@ -100,9 +101,10 @@ def play(
     replica = prepare(scenario, memory, seed)
     minutes = _minutes(coming)
     plan = _plan(replica, coming, minutes, seed)
-    played_minutes = minutes if plan.end < MAX_SIMULATED else math.ceil(float(plan.start_s[-1]) / SECONDS_PER_MINUTE)
-    even = _plan(replica, OpenLoop(kind="poisson", rate_per_s=coming.rate_per_s), played_minutes, seed)
-    return _report(scenario.slo, replica, plan, even, played_minutes, minutes)
+    played_minutes = minutes if plan.end < _most(replica) else math.ceil(float(plan.start_s[-1]) / SECONDS_PER_MINUTE)
+    steady = OpenLoop(kind="poisson", rate_per_s=coming.rate_per_s)
+    even = _run(replica, _plan(replica, steady, played_minutes, seed), steady, seed)
+    return _report(scenario.slo, replica, _run(replica, plan, coming, seed), even, played_minutes, minutes)
 
 
 def _minutes(arrivals: Arrivals) -> int:
@@ -119,15 +121,16 @@ def _plan(replica: Replica, arrivals: Arrivals, minutes: int, seed: int) -> Requ
     horizon_s = float(minutes * SECONDS_PER_MINUTE)
     if isinstance(arrivals, Recorded):  # a log ends with its last arrival and does not begin again
         horizon_s = min(horizon_s, arrivals.times_s[-1] - arrivals.times_s[0])
-    mean = arrivals.rate_per_s / replica.split * horizon_s if not isinstance(arrivals, Closed) else 1.0
-    count = min(MAX_SIMULATED, math.ceil(mean + SPREAD * math.sqrt(mean)) + 1)
+    most = _most(replica)
+    mean = arrivals.rate_per_s / _scale(replica) * horizon_s if not isinstance(arrivals, Closed) else 1.0
+    count = min(most, math.ceil(mean + SPREAD * math.sqrt(mean)) + 1)
     while True:
         plan = plan_requests(
             replace(replica.workload, arrivals=arrivals, num_requests=None),
             requests=count,
             lead=0,
             tail=0,
-            split=replica.split,
+            split=_scale(replica),
             longest_tokens=replica.settings.max_model_len_tokens,
             service_s=0.0,
             think_s=0.0,
@@ -137,9 +140,23 @@ def _plan(replica: Replica, arrivals: Arrivals, minutes: int, seed: int) -> Requ
             speculation=replica.options.speculation,
         )
         inside = int(np.searchsorted(plan.start_s, horizon_s, side="right"))
-        if inside < count or count == MAX_SIMULATED:
+        if inside < count or count == most:
             return _first(plan, max(1, inside))
-        count = min(MAX_SIMULATED, 2 * count)
+        count = min(most, 2 * count)
+
+
+def _run(replica: Replica, plan: RequestPlan, arrivals: Arrivals, seed: int) -> SimulationResult:
+    return run_plan(replica, plan, replace(replica.workload, arrivals=arrivals, num_requests=None), seed)
+
+
+def _scale(replica: Replica) -> float:
+    """Deployments in one simulation: its schedulers are simulated together, or one stands for all."""
+    return 1.0 if replica.fleet is not None else float(replica.split)
+
+
+def _most(replica: Replica) -> int:
+    """Requests simulated at most."""
+    return MAX_SIMULATED if replica.fleet is None else min(MAX_SIMULATED, MAX_PLACES // replica.split)
 
 
 def _first(plan: RequestPlan, count: int) -> RequestPlan:
@@ -155,20 +172,20 @@ def _first(plan: RequestPlan, count: int) -> RequestPlan:
 
 
 def _report(
-    slo: Slo, replica: Replica, plan: RequestPlan, even: RequestPlan, minutes: int, asked_minutes: int
+    slo: Slo, replica: Replica, result: SimulationResult, even: SimulationResult, minutes: int, asked_minutes: int
 ) -> HourReport:
-    result = simulate(plan, replica.rules, replica.costs)
+    scale = _scale(replica)
     times = Times.of(result, replica.model.http_s, replica.first_token_steps)
     minute = np.minimum((times.arrival_s / SECONDS_PER_MINUTE).astype(np.int64), minutes - 1)
     ttft, e2e = _by_minute(times.ttft_s, minute, minutes), _by_minute(times.e2e_s, minute, minutes)
     itl = _by_minute(times.mean_gap_s, minute, minutes)
     seconds = np.arange(minutes * SECONDS_PER_MINUTE, dtype=np.float64) + 0.5
     return HourReport(
-        offered_per_s=_offered(result, minutes, replica.split),
+        offered_per_s=_offered(result, minutes, scale),
         **{f"ttft_p{rank}_s": _at(ttft, rank / 100) for rank in (50, 95, 99)},
         **{f"e2e_p{rank}_s": _at(e2e, rank / 100) for rank in (50, 95, 99)},
-        waiting=_mean_by_minute(_between(result.arrival_s, _left_queue(result), seconds) * replica.split),
-        running=_mean_by_minute(_between(result.admitted_s, result.finished_s, seconds) * replica.split),
+        waiting=_mean_by_minute(_between(result.arrival_s, _left_queue(result), seconds) * scale),
+        running=_mean_by_minute(_between(result.admitted_s, result.finished_s, seconds) * scale),
         kv_usage_share=_mean_by_minute(kv_usage(result, replica.rules, seconds)),
         over=_over(slo, ttft, itl, e2e),
         whole=_played(slo, times, result),
@@ -194,8 +211,7 @@ def _notes(minutes: int, asked_minutes: int, result: SimulationResult) -> tuple[
     return tuple(notes)
 
 
-def _even(slo: Slo, replica: Replica, plan: RequestPlan) -> Played:
-    result = simulate(plan, replica.rules, replica.costs)
+def _even(slo: Slo, replica: Replica, result: SimulationResult) -> Played:
     return _played(slo, Times.of(result, replica.model.http_s, replica.first_token_steps), result)
 
 
@@ -233,11 +249,11 @@ def _over(slo: Slo, *by_minute: Sequence[FloatArray]) -> tuple[bool, ...]:
     )
 
 
-def _offered(result: SimulationResult, minutes: int, split: int) -> tuple[float, ...]:
+def _offered(result: SimulationResult, minutes: int, scale: float) -> tuple[float, ...]:
     came = result.arrival_s if result.first_arrival_s is None else result.first_arrival_s
     came = came[~np.isnan(came)]
     counted = np.histogram(came, minutes, (0, minutes * SECONDS_PER_MINUTE))[0]
-    return tuple(float(number) * split / SECONDS_PER_MINUTE for number in counted)
+    return tuple(float(number) * scale / SECONDS_PER_MINUTE for number in counted)
 
 
 def _mean_by_minute(by_second: FloatArray) -> tuple[float, ...]:
@@ -274,7 +290,8 @@ def kv_usage(result: SimulationResult, rules: SchedulerRules, at_s: FloatArray) 
         + at_s * (_sum_until(first, speed, at_s) - _sum_until(finished, speed, at_s))
         - (_sum_until(first, speed * first, at_s) - _sum_until(finished, speed * first, at_s))
     )
-    share: FloatArray = np.clip(held / (rules.total_blocks * rules.block_tokens), 0.0, 1.0)
+    pool_tokens = rules.total_blocks * rules.block_tokens * result.schedulers
+    share: FloatArray = np.clip(held / pool_tokens, 0.0, 1.0)
     return share
 
 

@@ -272,7 +272,7 @@ def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) 
         tiers=replica.options.tiers,
         speculation=replica.options.speculation,
     )
-    result = _simulate(replica, plan, workload, seed)
+    result = run_plan(replica, plan, workload, seed)
     if np.isnan(result.finished_s[result.measured]).all() and result.gave_up_s is None:
         raise ImpossibleDeployment(
             msg(
@@ -284,8 +284,8 @@ def run_replica(replica: Replica, workload: Workload, requests: int, seed: int) 
     return result
 
 
-def _simulate(replica: Replica, plan: RequestPlan, workload: Workload, seed: int) -> SimulationResult:
-    """On one scheduler, or on all together."""
+def run_plan(replica: Replica, plan: RequestPlan, workload: Workload, seed: int) -> SimulationResult:
+    """A plan of ``workload`` on one scheduler, or on all together where the replica is a fleet."""
     fleet, rules = replica.fleet, replica.rules
     groups, logged = workload.prefix_groups, isinstance(workload.arrivals, Recorded)
     if fleet is None:
