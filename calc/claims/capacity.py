@@ -211,7 +211,7 @@ def eviction(shelf: Shelf) -> Claim:
         span=(half, small),
         conditions=msg("OPT-6.7B, sequences of {tokens:tok}, a budget per sequence.", tokens=EVICTION_TOKENS),
         working=msg(
-            "A budget of 20 % leaves {small:.3g} times less, one of 50 % {half:.3g} times, counted in whole blocks.",
+            "A budget of a fifth leaves {small:.3g} times less, a half {half:.3g} times, counted in whole blocks.",
             small=small,
             half=half,
         ),

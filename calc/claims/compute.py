@@ -76,9 +76,7 @@ def kv_cache_on_t4(shelf: Shelf) -> Claim:
             with_s=full.with_s,
             without_s=full.without_s,
         ),
-        assumed=msg(
-            "Weights in FP32, the framework's default; 40 % of its peak and 75 % of bandwidth reached; 0.4 ms a layer."
-        ),
+        assumed=msg("Weights in FP32, the framework's default; of its peak 40 %, of bandwidth 75 %; 0.4 ms a layer."),
         source=msg("huggingface.co/blog/not-lain/kv-caching, 2025-01-30"),
         counter=msg(
             "In 16 bits with tensor cores the same request would gain {ratio:.2g} times only: overhead binds then.",
@@ -155,8 +153,8 @@ def early_reuse(shelf: Shelf) -> Claim:
         ),
         source=msg("NVIDIA developer blog, TensorRT-LLM KV cache early reuse, 2024-11-08"),
         counter=msg(
-            "Measured under steady load: 66.5 % of prompt tokens hit made TTFT P50 2.3 times shorter (GB10, vLLM); at "
-            "low load 87 % hit changed nothing (vllm#1983)."
+            "Measured under steady load: hits on 66.5 %, and TTFT P50 was 2.3 times shorter (GB10, vLLM); at low load "
+            "hits on 87 %, and nothing changed (vllm#1983)."
         ),
     )
 

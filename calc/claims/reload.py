@@ -17,8 +17,8 @@ NEW_TOKENS = 50
 DOCUMENT_TOKENS = 10_000
 _BLOG = msg("NVIDIA developer blog on GH200 multi-turn inference, quoted in the early-reuse post, 2024-11-08")
 _COUNTER = msg(
-    "Measured under load with partial hits: llm-d 25 % off mean TTFT (9.0 to 6.7 s), nothing where the GPU's own cache "
-    "hits (120 against 130 ms); Llama-2-7B lost 11 % (LMCache#970)."
+    "Measured under load with partial hits: llm-d mean TTFT -25 % (9.0 to 6.7 s), nothing where the GPU's own cache "
+    "hits (120 against 130 ms); Llama-2-7B -11 % (LMCache#970)."
 )
 
 

@@ -83,7 +83,7 @@ def kv(hour: HourReport, tones: Tones) -> go.Figure:
     shares = hour.kv_usage_share
     line = {"color": tones.water, "width": 2.5}
     _line(sketch, t("KV usage"), [share * PERCENT for share in shares], [show.percent(share) for share in shares], line)
-    frame(sketch, height=HEIGHT, x_title=t("Minute"), y_title=t("KV usage (% of the pool)"), legend=False)
+    frame(sketch, height=HEIGHT, x_title=t("Minute"), y_title=t("KV usage of the pool (%)"), legend=False)
     sketch.update_layout(showlegend=False)
     sketch.update_axis("y", range=[0, PERCENT * 1.02])
     return _minutes(sketch, hour)

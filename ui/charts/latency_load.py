@@ -88,7 +88,7 @@ def kv_usage(sweep: LoadSweep, tones: Tones) -> go.Figure:
         )
         for name, shares, colour, dash in rows
     ]
-    sketch = _over_load(sweep, lines, t("KV usage (% of the pool)"), tones)
+    sketch = _over_load(sweep, lines, t("KV usage of the pool (%)"), tones)
     sketch.update_axis("y", range=[0, PERCENT * ROOM])
     return sketch.figure()
 
@@ -103,7 +103,7 @@ def preemptions(sweep: LoadSweep, tones: Tones) -> go.Figure:
         dash="solid",
         texts=[show.percent(share) for share in shares],
     )
-    sketch = _over_load(sweep, [line], t("Preemptions (% of requests)"), tones)
+    sketch = _over_load(sweep, [line], t("Preemptions per request (%)"), tones)
     sketch.update_axis("y", range=[0, max(1.0, *(share * PERCENT for share in shares)) * ROOM])
     return sketch.figure()
 

@@ -142,7 +142,7 @@ def constant_rows(constants: Sequence[Constant]) -> Rows:
             t("Constant"): t(MEANINGS[one.code]),
             t("Fitted"): _value(one, one.fitted),
             t("Assumed"): _value(one, one.assumed),
-            t("95 % interval"): f"{_value(one, one.low)} – {_value(one, one.high)}" if one.high > one.low else "–",
+            t("Interval (95 %)"): f"{_value(one, one.low)} – {_value(one, one.high)}" if one.high > one.low else "–",
             t("Told by the points"): t("yes") if one.identified else t("no"),
         }
         for one in constants
@@ -240,7 +240,7 @@ def formulas() -> list[str]:
             "minimise Σ ρ(ln(predicted / measured) / σ) + Σ (ln factor / width)²; ρ is pseudo-Huber, σ the error a "
             "good model leaves in each figure, width how far a constant may be off before anything is measured."
         ),
-        t("A factor is told by the points when its standard deviation shrinks below 70 % of its width."),
+        t("A factor is told by the points when its standard deviation shrinks below 0.7 of its width."),
     ]
 
 

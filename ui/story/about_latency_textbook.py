@@ -101,12 +101,12 @@ def _beside(result: TextbookResult) -> str:
     textbook = t("no steady value") if result.value_s is None else show.ms(result.value_s)
     what = t(result.simulated) if result.simulated else t("simulated")
     simulated = t("no steady value") if result.simulated_s is None else show.ms(result.simulated_s)
-    said = t("Textbook {textbook}, simulated {simulated} ({what}", textbook=textbook, simulated=simulated, what=what)
     off = result.off_share
     if off is not None and result.holds:
-        said += t(", textbook {off}", off=_signed(off))
+        what = t("{what}, textbook {off}", what=what, off=_signed(off))
+    said = t("Textbook {textbook}, simulated {simulated} ({what}).", textbook=textbook, simulated=simulated, what=what)
     busy = "" if result.utilisation_share is None else " " + t("Busy {share:pct}.", share=result.utilisation_share)
-    return said + ")." + busy
+    return said + busy
 
 
 def variability(report: QueueReport) -> str:

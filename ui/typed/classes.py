@@ -12,7 +12,7 @@ from data.case_clients import LENGTHS
 from ui.typed.lines import name_and_rest, split_lines, written_name, wrong
 from ui.typed.numbers import FULL_WIDTH, as_number, pairs_text, parse_pairs, percent_of, plain, share_of
 
-EXAMPLE = msg("a line such as chat 90% hit=60%, or reports 10% prompt=20000 output=800/2000 priority=1 max=4")
+EXAMPLE = msg("a line such as chat 90%, hit=60%, or reports 10%, prompt=20000 output=800/2000 priority=1 max=4")
 _SHARE = re.compile(r"([\d.eE+-]+)\s*%\s*(.*)")
 _WORD = re.compile(r"([a-z]+)\s*=\s*(\S+)")
 _KEYS = {"prompt": "prompt_tokens", "output": "output_tokens", "hit": "prefix_hit_share", "priority": "priority",
