@@ -10,8 +10,8 @@ import pytest
 from calc.latency import predict
 from calc.latency_report import LatencyReport
 from calc.scenario import Scenario
-from calc.simulator.arrivals import plan_requests
-from calc.traffic import Recorded
+from calc.simulator.arrivals import open_arrivals, plan_requests
+from calc.traffic import Mmpp, Recorded
 from calc.workload import Fixed, Workload
 from data.case import read_case
 
@@ -164,3 +164,11 @@ def test_classes_draw_from_their_own_distribution_and_else_from_the_common_one(f
     assert (lengths[plan.class_index == 0] == 77).all()
     assert np.unique(lengths[plan.class_index == 1]).size > 100
     assert (plan.class_index == 0).mean() == pytest.approx(0.25, abs=0.03)
+
+
+def test_states_too_short_to_be_felt_leave_poisson_arrivals_at_the_mean_rate() -> None:
+    brief = Mmpp(rates_per_s=(0.0, 10.0), stays_s=(1e-6, 1e-6))
+    times = open_arrivals(brief, 20_000, 1, np.random.default_rng(3))
+    gaps = np.diff(times)
+    assert gaps.mean() == pytest.approx(1 / brief.rate_per_s, rel=0.03)
+    assert gaps.std() / gaps.mean() == pytest.approx(1.0, abs=0.03)

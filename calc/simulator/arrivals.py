@@ -15,6 +15,8 @@ from calc.workload import Closed, FloatArray, IntArray, Mmpp, OpenLoop, PerMinut
 
 STATES_AT_ONCE = 64
 """Stays drawn at a time."""
+FELT_STAYS = 20
+"""More stays than this between two requests, and only the mean rate is felt."""
 
 
 def open_arrivals(
@@ -52,10 +54,13 @@ def _by_minute(unit_times: FloatArray, rates_per_s: FloatArray) -> FloatArray:
 def _by_state(unit_times: FloatArray, arrivals: Mmpp, split: float, rng: np.random.Generator) -> FloatArray:
     """Times of a unit-rate process stretched by a rate that jumps to another state after an exponential stay.
 
-    States follow each other in turn, from one drawn by how long each lasts.
+    States follow each other in turn, from one drawn by how long each lasts. Where so many of them pass between two
+    requests that only their mean is felt, arrivals are Poisson at the mean rate.
     """
     rates, stays = np.array(arrivals.rates_per_s) / split, np.array(arrivals.stays_s)
     states = rates.size
+    if unit_times[-1] / (arrivals.rate_per_s / split) > FELT_STAYS * unit_times.size * stays.mean():
+        return unit_times * (split / arrivals.rate_per_s)
     first = int(rng.choice(states, p=stays / stays.sum()))
     passed, clock = [0.0], [0.0]
     while passed[-1] < unit_times[-1]:
