@@ -73,17 +73,14 @@ def waste_answer(shares: WasteShares) -> dict[str, Any]:
     }
 
 
-def latency_answer(report: LatencyReport, notes: tuple[Message, ...] = ()) -> dict[str, Any]:
-    """Simulated latency of the whole deployment at the load of the case."""
+def latency_answer(report: LatencyReport, notes: tuple[Message, ...] = (), *, steady: bool = False) -> dict[str, Any]:
+    """Simulated latency of the whole deployment at the load of the case.
+
+    ``steady``: the load has no end, so one that outruns the engine has no latency either: null, and the rate in words.
+    """
+    endless = steady and report.saturated and report.offered_rate_per_s is not None
     return {
-        "ttft_ms": _percentiles_ms(report.ttft),
-        "itl_ms": _percentiles_ms(report.itl),
-        "tpot_ms": _percentiles_ms(report.tpot),
-        "e2e_ms": _percentiles_ms(report.e2e),
-        "queue_ms": _ms(report.queue_s),
-        "prefill_ms": _ms(report.prefill_s),
-        "decode_ms": _ms(report.decode_s),
-        "network_ms": _ms(report.network_s),
+        **(_NO_LATENCY if endless else _latencies(report)),
         "request_rate_per_s": rounded(report.request_rate_per_s),
         "output_tokens_per_s": rounded(report.output_tokens_per_s),
         "concurrency": rounded(report.concurrency),
@@ -98,6 +95,26 @@ def latency_answer(report: LatencyReport, notes: tuple[Message, ...] = ()) -> di
         "model_version": MODEL_VERSION,
         **_told_apart(report),
         "notes": _texts(notes + report.notes),
+    }
+
+
+_NO_PERCENTILES = dict.fromkeys(("mean", "p50", "p90", "p95", "p99"))
+_NO_LATENCY: dict[str, Any] = {
+    **dict.fromkeys(("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms"), _NO_PERCENTILES),
+    **dict.fromkeys(("queue_ms", "prefill_ms", "decode_ms", "network_ms")),
+}
+
+
+def _latencies(report: LatencyReport) -> dict[str, Any]:
+    return {
+        "ttft_ms": _percentiles_ms(report.ttft),
+        "itl_ms": _percentiles_ms(report.itl),
+        "tpot_ms": _percentiles_ms(report.tpot),
+        "e2e_ms": _percentiles_ms(report.e2e),
+        "queue_ms": _ms(report.queue_s),
+        "prefill_ms": _ms(report.prefill_s),
+        "decode_ms": _ms(report.decode_s),
+        "network_ms": _ms(report.network_s),
     }
 
 

@@ -64,7 +64,8 @@ def predict(case: Any) -> dict[str, Any]:
     from calc import latency
 
     scenario, notes = read_case(case)
-    return latency_answer(latency.predict(scenario), notes)
+    steady = scenario.workload.num_requests is None
+    return latency_answer(latency.predict(scenario), notes, steady=steady)
 
 
 def search(case: Any, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:

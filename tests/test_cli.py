@@ -103,6 +103,15 @@ def test_a_prediction_has_every_promised_key_and_adds_up() -> None:
     assert answer["requests"] == 300
 
 
+def test_a_load_without_end_beyond_stability_says_where_it_saturates_and_gives_no_latency() -> None:
+    load = {**PREDICT["workload"], "arrivals": {"kind": "poisson", "rate_per_s": 500}, "num_requests": None}
+    (answer,) = lines(run("predict", "-", text=json.dumps({**PREDICT, "workload": load})))
+    assert answer["saturated"] is True
+    assert answer["max_rate_per_s"] < 500
+    assert answer["ttft_ms"]["p95"] is None and answer["e2e_ms"]["mean"] is None and answer["queue_ms"] is None
+    assert any(note.startswith("Saturated at") for note in answer["notes"])
+
+
 def test_the_same_case_gives_the_same_prediction() -> None:
     assert run("predict", "-", text=json.dumps(PREDICT)).stdout == run("predict", "-", text=json.dumps(PREDICT)).stdout
 
