@@ -24,7 +24,7 @@ run: .venv/.run
 	@$(BIN)/streamlit run app.py --server.port $(PORT)
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: .venv/.dev
 	$(BIN)/ruff check .
