@@ -152,6 +152,8 @@ def _answer_one(asked: Any, answer: Answer) -> dict[str, Any]:
         return known | answer(asked)
     except PlimsollError as error:
         return known | {"error": str(error)}
+    except MemoryError:
+        return known | {"error": "This input needs more memory than there is: ask for fewer requests or replicas."}
     except (ArithmeticError, LookupError, TypeError, ValueError):
         # Our own defect must not cost the user the other answers; it is shown in full, and counted as failed.
         click.echo(traceback.format_exc(), err=True)

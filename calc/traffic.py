@@ -153,6 +153,7 @@ class Recorded:
             or any(not math.isfinite(time) for time in (self.times_s[0], self.times_s[-1]))
             or any(later < sooner for sooner, later in itertools.pairwise(self.times_s))
             or self.times_s[-1] <= self.times_s[0]
+            or self.rate_per_s < MIN_RATE_PER_S
         ):
             raise InputError(
                 msg(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -17,15 +16,7 @@ from calc.messages import Message, msg
 from calc.model import ModelSpec
 from calc.scenario import Scenario
 from calc.units import GB, GIB, TERA
-from calc.workload import (
-    MAX_CONCURRENCY,
-    MAX_TOKENS,
-    LengthDistribution,
-    LogNormal,
-    Recorded,
-    RequestClass,
-    Workload,
-)
+from calc.workload import MAX_CONCURRENCY, MAX_TOKENS
 from data import catalogue
 from data.case_calibration import KEY as CALIBRATION
 from data.case_calibration import read_calibration, write_calibration
@@ -35,14 +26,13 @@ from data.case_measured import KEY as MEASURED
 from data.case_measured import read_measured, write_measured
 from data.case_prices import read_prices, write_prices
 from data.case_serving import read_serving, write_serving
+from data.case_window import cut_notes, shortest_window
 from data.case_workload import read_slo, read_workload, write_slo, write_workload
 
 AUTO = "auto"
 """A dtype as the checkpoint stores it."""
 MODEL_LENGTH = "model"
 """``max_model_len`` as long as the model allows."""
-LONGEST_SHARE = 0.9999
-"""Quantile taken as the longest length of a distribution that has no end (lognormal)."""
 MAX_MEMORY_GIB = 4096
 """Largest memory of one GPU accepted; ten times what is sold."""
 MAX_BANDWIDTH_GB_PER_S = 1e6
@@ -84,8 +74,9 @@ def read_case(
     workload = read_workload(fields.needed_child("workload"), fields.flag("http"))
     deployment, notes = _read_deployment(fields, _Own(own_models or {}, own_gpus or {}))
     if fields.raw("max_model_len") is None:
-        length_tokens, too_long = _shortest_window(workload, deployment.model)
+        length_tokens, too_long = shortest_window(workload, deployment.model)
         deployment, notes = replace(deployment, max_model_len_tokens=length_tokens), notes + too_long
+    notes += cut_notes(workload, deployment)
     scenario = Scenario(
         name=fields.text("name") or "",
         deployment=deployment,
@@ -111,39 +102,6 @@ def _opened(case: Mapping[str, Any]) -> Fields:
     fields = Fields(case)
     fields.raw("id")  # the caller's own mark, echoed by the command line
     return fields
-
-
-def longest_request_tokens(workload: Workload) -> int:
-    """Longest prompt + output of a load, of any of its classes or in its log, in tokens."""
-    law = workload.arrivals
-    prompts, outputs = (law.prompt_tokens, law.output_tokens) if isinstance(law, Recorded) else ((), ())
-    if prompts and outputs:
-        return max(map(sum, zip(prompts, outputs, strict=True)))
-    kinds: tuple[Workload | RequestClass, ...] = workload.classes or (workload,)
-    return math.ceil(
-        max(
-            (max(prompts) if prompts else _longest_tokens(kind.prompt_tokens or workload.prompt_tokens))
-            + (max(outputs) if outputs else _longest_tokens(kind.output_tokens or workload.output_tokens))
-            for kind in kinds
-        )
-    )
-
-
-def _shortest_window(workload: Workload, model: ModelSpec) -> tuple[int, tuple[Message, ...]]:
-    longest_tokens = longest_request_tokens(workload)
-    if longest_tokens <= model.max_position_tokens:
-        return longest_tokens, ()
-    note = msg(
-        "The longest request of this load ({longest:tok}) is longer than {model} allows ({limit:tok}).",
-        longest=longest_tokens,
-        model=model.name,
-        limit=model.max_position_tokens,
-    )
-    return model.max_position_tokens, (note,)
-
-
-def _longest_tokens(lengths: LengthDistribution) -> float:
-    return lengths.quantile(LONGEST_SHARE if isinstance(lengths, LogNormal) else 1.0)
 
 
 def _read_deployment(fields: Fields, own: _Own) -> tuple[Deployment, tuple[Message, ...]]:

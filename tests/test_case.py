@@ -16,7 +16,8 @@ from calc.errors import InputError, UnknownArchitecture
 from calc.scenario import Scenario
 from calc.units import GB, GIB, TERA
 from calc.workload import Closed, Empirical, Fixed, LogNormal, OpenLoop, PerMinute, Prices, Slo, Uniform, Workload
-from data.case import example_case, longest_request_tokens, read_case, read_deployment, write_case
+from data.case import example_case, read_case, read_deployment, write_case
+from data.case_window import longest_request_tokens
 
 CASE: dict[str, Any] = {
     "id": "b",
@@ -351,3 +352,11 @@ def test_every_recorded_start_reads(cases_dir: Path) -> None:
 def test_of_the_many_architectures_one_is_read_or_refused_but_never_guessed(cases_dir: Path) -> None:
     refused = refused_starts(cases_dir / "memory" / "oracle_cases.jsonl")
     assert len(refused) < len(recorded(cases_dir / "memory" / "oracle_cases.jsonl")) / 2
+
+
+def test_requests_that_no_engine_would_take_are_told_to_be_cut() -> None:
+    long = changed("workload.prompt_tokens", {"distribution": "fixed", "value": 9000})
+    _, notes = read_case(long | {"max_model_len": 4096})
+    assert any("refuses requests of more than 4,096 tokens" in str(note) for note in notes)
+    for enough in (16_384, None):
+        assert not any("refuses" in str(note) for note in read_case(long | {"max_model_len": enough})[1])

@@ -16,7 +16,8 @@ from calc.scenario import Scenario
 from calc.serving import Serving, Tier
 from calc.units import GB, GIB
 from calc.workload import Clients, Fixed, LogNormal, Mmpp, Recorded, RequestClass, Workload
-from data.case import example_case, longest_request_tokens, read_case, write_case
+from data.case import example_case, read_case, write_case
+from data.case_window import longest_request_tokens
 
 SERVING: dict[str, Any] = {
     "batching": "static",
@@ -145,6 +146,13 @@ def test_a_log_without_lengths_needs_a_distribution() -> None:
     assert read_case(case)[0].workload.arrivals == Recorded(times_s=(0, 1, 2))
     del case["workload"]["prompt_tokens"]
     with pytest.raises(InputError, match=r"workload\.prompt_tokens is missing"):
+        read_case(case)
+
+
+def test_a_log_of_ages_is_refused() -> None:
+    case = example_case()
+    case["workload"]["arrivals"] = {"kind": "trace", "times_s": [0, 1e300]}
+    with pytest.raises(InputError, match="recorded arrivals must be"):
         read_case(case)
 
 

@@ -343,3 +343,15 @@ def test_every_verb_explains_itself(verb: str) -> None:
     assert verb in run("--help").stdout
     if verb != "probe":
         assert len(run(verb, "--help").stdout) > 80
+
+
+def test_a_case_too_large_for_this_machine_costs_only_its_own_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(case: Any) -> dict[str, Any]:
+        if case["id"] == "huge":
+            raise MemoryError
+        return {"fine": True}
+
+    monkeypatch.setattr("data.questions.predict", answer)
+    huge, other = lines(run("predict", "-", text=json_lines({"id": "huge"}, {"id": "other"})))
+    assert "needs more memory" in huge["error"]
+    assert other["fine"]
