@@ -300,6 +300,9 @@ class Node:
                 total += costs.window_pair_s * sum(min(seen, window) for seen in range(request.kv + 1, end + 1))
         return total
 
+    def preempted_waits(self) -> bool:
+        return any(one.generated > 0 for one in self.waiting)
+
     def has_room(self, blocks: int) -> bool:
         growing = sum(self.blocks_for(one.kv + 1) > one.blocks for one in self.running if one.decoding)
         taken = len(self.running) + len(self.reserved) + len(self.waiting) + len(self.inbox)
@@ -429,7 +432,7 @@ class SteppedFleet:
         """At a step boundary: blocks for whoever was prefilled by then."""
         while node.line and self.handed[node.line[0].index] <= now:
             blocks = node.blocks_for(node.line[0].prompt)
-            if not node.has_room(blocks):
+            if node.preempted_waits() or not node.has_room(blocks):
                 return
             request = node.line.pop(0)
             node.take(blocks)

@@ -37,7 +37,8 @@ def fleets(draw: st.DrawFn, *, split: bool) -> tuple[RequestPlan, Fleet, Schedul
         handover_s=draw(st.sampled_from([0.0, 0.11 * NEVER_A_TIE])),
         token_move_s=draw(st.sampled_from([0.0013, 0.07])) * NEVER_A_TIE,
     )
-    if split:
+    if fleet.schedulers + fleet.prefill_schedulers > 1:
+        # An answer of one replica that brings another a request at that moment may meet a boundary of its steps.
         plan = replace(plan, think_s=max(plan.think_s, 0.01 * NEVER_A_TIE))
     return plan, fleet, rules, costs
 
@@ -66,14 +67,12 @@ def test_replicas_together_give_the_times_of_stepping(
 @settings(max_examples=200, deadline=None)
 @given(fleets(split=True))
 def test_split_prefill_gives_the_times_of_stepping(asked: tuple[RequestPlan, Fleet, SchedulerRules, StepCosts]) -> None:
-    """Exact while no decode replica preempts: then some runs differ by an empty step, not yet known why."""
     found = simulate_fleet(*asked, max_events=20_000)
     slow = SteppedFleet(*asked)
     slow.run()
     assert found.complete
-    if not any(node.preemptions for node in slow.nodes):
-        check(found, slow)
-        assert found.transfer_s == pytest.approx(slow.landed - slow.handed, rel=1e-7, abs=1e-9)
+    check(found, slow)
+    assert found.transfer_s == pytest.approx(slow.landed - slow.handed, rel=1e-7, abs=1e-9)
 
 
 @st.composite
@@ -95,13 +94,11 @@ def grouped(draw: st.DrawFn, *, split: bool) -> tuple[RequestPlan, Fleet, Schedu
 def test_prefixes_are_found_where_a_list_of_free_blocks_keeps_them(
     asked: tuple[RequestPlan, Fleet, SchedulerRules, StepCosts],
 ) -> None:
-    """Exact without preemption; what a preempted request finds of its own leaves the queue in an assumed place."""
     found = simulate_fleet(*asked, max_events=20_000)
     slow = SteppedFleet(*asked)
     slow.run()
     assert found.complete
-    if not any(node.preemptions for node in slow.nodes):
-        check(found, slow)
+    check(found, slow)
 
 
 @settings(max_examples=100, deadline=None)
@@ -111,8 +108,7 @@ def test_prefill_replicas_share_prefixes_too(asked: tuple[RequestPlan, Fleet, Sc
     slow = SteppedFleet(*asked)
     slow.run()
     assert found.complete
-    if not any(node.preemptions for node in slow.nodes):
-        check(found, slow)
+    check(found, slow)
 
 
 @settings(max_examples=150, deadline=None)
@@ -187,12 +183,12 @@ def test_replicas_fed_by_chance_are_like_one_with_its_share() -> None:
 
 
 def repeated(groups: int, count: int = 1000) -> RequestPlan:
-    """2,048 shared and 500 own prompt tokens, 300 of output, each prefix equally often, one request at a time."""
+    """2,048 shared and 500 own prompt tokens, hardly an output, each prefix equally often, one request at a time."""
     group = np.random.default_rng(3).permutation(np.repeat(np.arange(groups), count // groups))
     same = np.ones(count, np.int64)
     return RequestPlan(
         prompt_tokens=2548 * same,
-        output_tokens=300 * same,
+        output_tokens=same,
         cached_tokens=0 * same,
         start_s=np.arange(count) * 10.0,
         groups=PrefixPlan(group=group, shared_blocks=128 * same, count=groups),
@@ -213,7 +209,7 @@ def repeated(groups: int, count: int = 1000) -> RequestPlan:
 def test_hits_follow_from_how_often_a_prefix_comes_and_from_free_memory(
     groups: int, free_tokens: int, hit_share: float
 ) -> None:
-    """Counted with an LRU of whole prompts; with unlimited memory (N - G)/N x 2048/2548 exactly."""
+    """Counted with an LRU of whole prompts, outputs left out; with unlimited memory (N - G)/N x 2048/2548 exactly."""
     rules = SchedulerRules(max_tokens=8192, max_seqs=64, total_blocks=free_tokens // 16)
     found = simulate(repeated(groups), rules, StepCosts(tokens_s=np.full(8194, 0.01)))
     assert found.hit_share == pytest.approx(hit_share, abs=0.025)

@@ -8,6 +8,7 @@ from calc.simulator.fleet_layout import *
 from calc.simulator.fleet_watch import look, put_in, run_until
 from calc.simulator.kernel import blocks
 from calc.simulator.layout import *
+from calc.simulator.lines import NOBODY, list_at
 from calc.simulator.prefixes import release
 from calc.simulator.specialise import compiled, inlined
 from calc.workload import FloatArray, IntArray
@@ -33,12 +34,26 @@ def has_room(n: IntArray, s: IntArray, i: int, needed: int) -> bool:
     return bool(taken < n[i, MAX_SEQS] and needed <= n[i, FREE] - growing - reserve)
 
 
+@inlined
+def anybody_preempted(n: IntArray, i: int) -> bool:
+    """Whether a request that was preempted waits at scheduler ``i``: then it is the first to get blocks."""
+    if not MANAGED:
+        return bool(n[i, IN_FRONT] > 0)
+    for line in range(n[i, CLASSES]):  # noqa: SIM110 - compiled code has no generators
+        if n[i, list_at(n[i], line) + FIRST_IN] != NOBODY:
+            return True
+    return False
+
+
 @compiled
 def assign(
     n: IntArray, x: FloatArray, f: IntArray, g: IntArray, s: IntArray, e: FloatArray, i: int, now_s: float
 ) -> None:
-    """Prefilled requests in line get blocks at a step boundary of scheduler ``i``, first come first served."""
-    while s[IN_LINE, i] > 0:
+    """Prefilled requests in line get blocks at a step boundary of scheduler ``i``, first come first served.
+
+    Preempted requests stand before them: vLLM puts those at the head of the queue in which the others wait for blocks.
+    """
+    while s[IN_LINE, i] > 0 and not anybody_preempted(n, i):
         request = s[IN_LINE, i] - 1
         needed = blocks(g[ASKED_PROMPT, request], n[i, BLOCK_TOKENS]) + n[i, FIXED_BLOCKS]
         if not has_room(n, s, i, needed):
