@@ -22,6 +22,7 @@ from calc.startup.measured import MeasuredMemory
 from calc.step.view import StepView, step_view
 from calc.textbook.answers import textbook
 from calc.textbook.results import QueueReport
+from calc.workload import Clients
 from data import catalogue
 from data.case import example_case, read_case
 from data.case_measured import parse_measured
@@ -32,7 +33,10 @@ from probe.driver import driver_report
 from probe.nvml import NvmlReport
 from ui import fields
 from ui.measuring import Desk
+from ui.text import t
 
+USUAL_REQUESTS = 1000
+"""Simulated for one answer."""
 KEPT = 128
 """Answers kept for scenarios seen before (one is a few kilobytes)."""
 Changed = TypeVar("Changed")
@@ -191,15 +195,45 @@ def _latency(key: str, requests: int) -> LatencyReport:
     return predict(_ask(key).scenario, requests=requests)
 
 
-def latency(asked: Asked, requests: int = 1000) -> LatencyReport:
+@st.cache_resource(show_spinner=False)
+def _compiled() -> set[tuple[bool, ...]]:
+    """Kinds of simulators that have answered in this process."""
+    return set()
+
+
+def _await_simulator(asked: Asked) -> None:
+    """Says in words what takes so long where a simulator is used for the first time on a machine."""
+    serving, workload = asked.scenario.deployment.serving, asked.scenario.workload
+    together = serving.routing != "random" or serving.prefill_replicas > 0
+    paced, alike = serving.accepted_tokens is not None, workload.prefix_groups is not None
+    told_apart = (bool(workload.classes), workload.clients != Clients(), bool(serving.tiers))
+    kind = (together, paced, alike, *told_apart, serving.batching == "static", serving.preemption == "swap")
+    if kind in _compiled():
+        return
+    several = t("Compiling the simulator for several replicas, once on this machine: about a minute …")
+    with st.spinner(several if together else t("Compiling the simulator, once on this machine: about half a minute …")):
+        try:
+            _latency(asked.key, USUAL_REQUESTS)
+        except InputError:
+            return  # whoever asks for the answer is told why there is none
+    _compiled().add(kind)
+
+
+def latency(asked: Asked, requests: int = USUAL_REQUESTS) -> LatencyReport:
     """Simulated latency at the asked load."""
+    _await_simulator(asked)
     return _latency(asked.key, requests)
 
 
 def latency_or_reason(asked: Asked) -> LatencyReport | Message:
     """Simulated latency, or why there is none: it does not fit, or a figure of the GPU is not known."""
+    _await_simulator(asked)
+    return _latency_or_reason(asked.key)
+
+
+def _latency_or_reason(key: str) -> LatencyReport | Message:
     try:
-        return latency(asked)
+        return _latency(key, USUAL_REQUESTS)
     except InputError as error:
         return error.message
 
@@ -207,7 +241,7 @@ def latency_or_reason(asked: Asked) -> LatencyReport | Message:
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _memory(key: str) -> MemoryReport:
     asked = _ask(key)
-    report = latency_or_reason(asked)
+    report = _latency_or_reason(key)
     scenario = asked.scenario
     per_replica = report.concurrency / scenario.deployment.replicas if isinstance(report, LatencyReport) else None
     return estimate_memory(scenario.deployment, scenario.workload, peak_concurrency=per_replica)
@@ -215,13 +249,14 @@ def _memory(key: str) -> MemoryReport:
 
 def memory(asked: Asked) -> MemoryReport:
     """Estimated memory per GPU; demand at the simulated concurrency where that is known."""
+    _await_simulator(asked)
     return _memory(asked.key)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _step(key: str) -> StepView:
     asked = _ask(key)
-    return step_view(asked.scenario, memory(asked), latency(asked))
+    return step_view(asked.scenario, _memory(key), _latency(key, USUAL_REQUESTS))
 
 
 def step(asked: Asked) -> StepView:
@@ -232,7 +267,7 @@ def step(asked: Asked) -> StepView:
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _textbook(key: str) -> QueueReport:
     asked = _ask(key)
-    return textbook(asked.scenario, memory=memory(asked), latency=latency(asked))
+    return textbook(asked.scenario, memory=_memory(key), latency=_latency(key, USUAL_REQUESTS))
 
 
 def queue(asked: Asked) -> QueueReport:
@@ -247,7 +282,7 @@ def _sweep(key: str, points: int, requests: int) -> LoadSweep:
     return sweep(scenario, points=points, requests=requests, operating=known)
 
 
-def load_sweep(asked: Asked, *, points: int = 5, requests: int = 1000) -> LoadSweep:
+def load_sweep(asked: Asked, *, points: int = 5, requests: int = USUAL_REQUESTS) -> LoadSweep:
     """Simulated latency over rising load."""
     return _sweep(asked.key, points, requests)
 
@@ -259,6 +294,7 @@ def _decision(key: str, own_gpu_ids: tuple[str, ...]) -> Decision:  # noqa: ARG0
 
 def decision(asked: Asked) -> Decision:
     """Findings, what-ifs and the answer for the asked scenario."""
+    _await_simulator(asked)
     return _decision(asked.key, tuple(row.entry_id for row in own_gpus()))
 
 
