@@ -172,3 +172,19 @@ def test_states_too_short_to_be_felt_leave_poisson_arrivals_at_the_mean_rate() -
     gaps = np.diff(times)
     assert gaps.mean() == pytest.approx(1 / brief.rate_per_s, rel=0.03)
     assert gaps.std() / gaps.mean() == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_quota_too_small_for_its_share_saturates_where_its_class_does() -> None:
+    kinds = [{"name": "batch", "share": 0.5, "max_running": 1}, {"name": "chat", "share": 0.5}]
+    found = report(load={"classes": kinds, "arrivals": {"kind": "poisson", "rate_per_s": 3}})
+    assert found.saturated
+    assert found.limit == "sequences"
+    assert found.request_rate_per_s == pytest.approx(found.max_rate_per_s, rel=0.25)
+
+
+def test_cancelled_requests_and_classes_are_told_apart_on_several_replicas_too() -> None:
+    kinds = [{"name": "a", "share": 0.5}, {"name": "b", "share": 0.5}]
+    load = {"classes": kinds, "clients": {"cancel_share": 0.3}}
+    found = report(load=load, replicas=2, serving={"routing": "round-robin"})
+    assert found.cancelled_share == pytest.approx(0.3, abs=0.08)
+    assert [one.name for one in found.classes] == ["a", "b"]

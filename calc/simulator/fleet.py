@@ -192,6 +192,8 @@ def _result(
         finished_s=finished,
         prompt_tokens=plan.prompt_tokens,
         output_tokens=plan.output_tokens,
+        class_index=plan.class_index,
+        cancelled=plan.cancelled,
         measured=slice(plan.first_measured, plan.end),
         gap_counts=gap_counts,
         gap_mean_s=float(x[own, at.GAP_S].sum()) / gaps if gaps else None,

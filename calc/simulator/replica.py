@@ -22,6 +22,7 @@ from calc.simulator.draws import Drawn, draw
 from calc.simulator.fleet import MAX_PLACES, Fleet, simulate_fleet
 from calc.simulator.groups import share_prefixes
 from calc.simulator.options import Options, demand_with, options_of, with_options
+from calc.simulator.quotas import within_quotas
 from calc.simulator.simulate import RequestPlan, SchedulerRules, SimulationResult, StepCosts, simulate
 from calc.simulator.stability import Balance, Demand, Limits, balance_of, stability_limits, static_limits
 from calc.simulator.together import fleet_of, split_limits, split_notes, with_groups
@@ -149,10 +150,10 @@ def _balance(
     if fleet is not None and fleet.prefill_schedulers:
         demand = Demand.of(drawn.prompt, drawn.output, drawn.prompt - 1)
         demand = replace(demand, verified=float(rules.verified_tokens), gained=_gained(options))
-        limits = _limits(model, rules, demand, drawn.output)
+        limits = _limits(model, rules, demand, drawn)
         return demand, split_limits(model, fleet, drawn, share, (demand, limits), pool_tokens)
     demand = demand_with(found, replace(drawn, cached=_scaled(drawn.cached, share)), workload, options, seed)
-    return demand, _limits(model, rules, demand, drawn.output)
+    return demand, _limits(model, rules, demand, drawn)
 
 
 def _scaled(tokens: IntArray, share: float) -> IntArray:
@@ -163,13 +164,13 @@ def _gained(options: Options) -> float:
     return 1 + options.speculation.accepted_tokens if options.speculation else 1.0
 
 
-def _limits(model: StepModel, rules: SchedulerRules, demand: Demand, outputs: IntArray) -> Limits:
+def _limits(model: StepModel, rules: SchedulerRules, demand: Demand, drawn: Drawn) -> Limits:
     if rules.reserved_tokens is not None:
-        return static_limits(model, rules, demand, outputs)
+        return static_limits(model, rules, demand, drawn.output)
     usable = _usable_tokens(rules, demand.held)
     if rules.reserves_output:
         usable *= demand.held / (demand.prompt + demand.output)
-    return stability_limits(model, demand, usable)
+    return within_quotas(model, rules, demand, drawn, stability_limits(model, demand, usable))
 
 
 def _usable_tokens(rules: SchedulerRules, held_tokens: float) -> float:
