@@ -96,7 +96,7 @@ def sweep(
         loads=loads,
         reports=reports,
         operating_load=load_of(workload),
-        knee_load=_knee(loads, reports, met) if _has_target(scenario.slo) else None,
+        knee_load=_knee(loads, reports, met) if scenario.slo.has_target else None,
         max_rate_per_s=replica.limits.max_rate_per_s * replica.split,
     )
 
@@ -107,7 +107,7 @@ def headroom_per_s(scenario: Scenario, *, load_sweep: LoadSweep | None = None) -
     For a closed loop both loads are turned into the rates they complete.
     """
     found = load_sweep or sweep(scenario)
-    if not _has_target(scenario.slo):
+    if not scenario.slo.has_target:
         return None
     if found.axis == "rate":
         return (found.knee_load or 0.0) - found.operating_load
@@ -132,19 +132,12 @@ def with_load(workload: Workload, load: float) -> Workload:
         case OpenLoop():
             rate = min(max(load, MIN_RATE_PER_S), MAX_RATE_PER_S)
             return replace(workload, arrivals=replace(workload.arrivals, rate_per_s=rate))
-        case PerMinute(rates_per_s=rates) as profile:
-            factor = min(max(load, MIN_RATE_PER_S) / profile.rate_per_s, MAX_RATE_PER_S / max(rates))
-            return replace(workload, arrivals=PerMinute(rates_per_s=tuple(rate * factor for rate in rates)))
-        case Mmpp(rates_per_s=rates) as states:
-            factor = min(max(load, MIN_RATE_PER_S) / states.rate_per_s, MAX_RATE_PER_S / max(rates))
-            return replace(workload, arrivals=replace(states, rates_per_s=tuple(rate * factor for rate in rates)))
+        case (PerMinute(rates_per_s=rates) | Mmpp(rates_per_s=rates)) as shape:
+            factor = min(max(load, MIN_RATE_PER_S) / shape.rate_per_s, MAX_RATE_PER_S / max(rates))
+            return replace(workload, arrivals=replace(shape, rates_per_s=tuple(rate * factor for rate in rates)))
         case Recorded(times_s=times) as log:
             factor = log.rate_per_s / min(max(load, MIN_RATE_PER_S), MAX_RATE_PER_S)
             return replace(workload, arrivals=replace(log, times_s=tuple(time * factor for time in times)))
-
-
-def _has_target(slo: Slo) -> bool:
-    return any(target is not None for target in (slo.ttft_s, slo.itl_s, slo.e2e_s))
 
 
 def _loads(replica: Replica, workload: Workload, points: int) -> tuple[float, ...]:

@@ -44,6 +44,11 @@ class Slo:
                 msg("the SLO percentile must be from P50 to below P100, got {value}.", value=self.percentile_share)
             )
 
+    @property
+    def has_target(self) -> bool:
+        """Whether any target is set."""
+        return any(target is not None for target in (self.ttft_s, self.itl_s, self.e2e_s))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:

@@ -57,9 +57,12 @@ __all__ = [
     "Slo",
     "Uniform",
     "Workload",
+    "longest_request_tokens",
     "sample_tokens",
 ]
 
+LONGEST_SHARE = 0.9999
+"""Quantile taken as the longest length of a distribution that has no end (lognormal)."""
 MAX_REQUESTS = 10_000_000
 """Most requests simulated in one go."""
 MAX_PREFIX_GROUPS = 1_000_000
@@ -210,3 +213,26 @@ class Workload:
     def idle_per_active(self) -> float:
         """Idle sessions for each request in flight."""
         return self.idle_share / (1 - self.idle_share)
+
+
+def longest_request_tokens(workload: Workload, at_share: float = LONGEST_SHARE) -> int:
+    """Longest prompt + output of a load, of any of its classes or in its log, in tokens.
+
+    ``at_share``: the quantile that counts as the longest where a distribution has no end.
+    """
+    law = workload.arrivals
+    prompts, outputs = (law.prompt_tokens, law.output_tokens) if isinstance(law, Recorded) else ((), ())
+    if prompts and outputs:
+        return max(map(sum, zip(prompts, outputs, strict=True)))
+    kinds: tuple[Workload | RequestClass, ...] = workload.classes or (workload,)
+    return math.ceil(
+        max(
+            (max(prompts) if prompts else _longest_tokens(kind.prompt_tokens or workload.prompt_tokens, at_share))
+            + (max(outputs) if outputs else _longest_tokens(kind.output_tokens or workload.output_tokens, at_share))
+            for kind in kinds
+        )
+    )
+
+
+def _longest_tokens(lengths: LengthDistribution, at_share: float) -> float:
+    return lengths.quantile(at_share if isinstance(lengths, LogNormal) else 1.0)

@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 from calc.deployment import Deployment
 from calc.messages import Message, msg
 from calc.model import ModelSpec
-from calc.workload import LengthDistribution, LogNormal, Recorded, RequestClass, Workload
+from calc.workload import Workload, longest_request_tokens
 
-LONGEST_SHARE = 0.9999
-"""Quantile taken as the longest length of a distribution that has no end (lognormal)."""
 OFTEN_SHARE = 0.99
-"""Quantile of such a distribution from which being cut is worth a remark: one prompt in a hundred."""
-
-
-def longest_request_tokens(workload: Workload, at_share: float = LONGEST_SHARE) -> int:
-    """Longest prompt + output of a load, of any of its classes or in its log, in tokens.
-
-    ``at_share``: the quantile that counts as the longest where a distribution has no end.
-    """
-    law = workload.arrivals
-    prompts, outputs = (law.prompt_tokens, law.output_tokens) if isinstance(law, Recorded) else ((), ())
-    if prompts and outputs:
-        return max(map(sum, zip(prompts, outputs, strict=True)))
-    kinds: tuple[Workload | RequestClass, ...] = workload.classes or (workload,)
-    return math.ceil(
-        max(
-            (max(prompts) if prompts else _longest_tokens(kind.prompt_tokens or workload.prompt_tokens, at_share))
-            + (max(outputs) if outputs else _longest_tokens(kind.output_tokens or workload.output_tokens, at_share))
-            for kind in kinds
-        )
-    )
+"""Quantile of a distribution without an end from which being cut is worth a remark: one prompt in a hundred."""
 
 
 def shortest_window(workload: Workload, model: ModelSpec) -> tuple[int, tuple[Message, ...]]:
@@ -46,10 +23,6 @@ def shortest_window(workload: Workload, model: ModelSpec) -> tuple[int, tuple[Me
         limit=model.max_position_tokens,
     )
     return model.max_position_tokens, (note,)
-
-
-def _longest_tokens(lengths: LengthDistribution, at_share: float) -> float:
-    return lengths.quantile(at_share if isinstance(lengths, LogNormal) else 1.0)
 
 
 def cut_notes(workload: Workload, deployment: Deployment) -> tuple[Message, ...]:

@@ -15,9 +15,20 @@ from hypothesis import strategies as st
 from calc.errors import InputError, UnknownArchitecture
 from calc.scenario import Scenario
 from calc.units import GB, GIB, TERA
-from calc.workload import Closed, Empirical, Fixed, LogNormal, OpenLoop, PerMinute, Prices, Slo, Uniform, Workload
+from calc.workload import (
+    Closed,
+    Empirical,
+    Fixed,
+    LogNormal,
+    OpenLoop,
+    PerMinute,
+    Prices,
+    Slo,
+    Uniform,
+    Workload,
+    longest_request_tokens,
+)
 from data.case import example_case, read_case, read_deployment, write_case
-from data.case_window import longest_request_tokens
 
 CASE: dict[str, Any] = {
     "id": "b",

@@ -15,9 +15,8 @@ from calc.errors import InputError
 from calc.scenario import Scenario
 from calc.serving import Serving, Tier
 from calc.units import GB, GIB
-from calc.workload import Clients, Fixed, LogNormal, Mmpp, Recorded, RequestClass, Workload
+from calc.workload import Clients, Fixed, LogNormal, Mmpp, Recorded, RequestClass, Workload, longest_request_tokens
 from data.case import example_case, read_case, write_case
-from data.case_window import longest_request_tokens
 
 SERVING: dict[str, Any] = {
     "batching": "static",

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from calc.errors import InputError
-from calc.judge.lever_loads import scaled
+from calc.judge import lever_loads
 from calc.latency import LatencyReport, load_of, predict, with_load
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import msg
 from calc.scenario import Scenario
 from calc.units import SECONDS_PER_MINUTE
-from calc.workload import MAX_CONCURRENCY, Closed, LogNormal, Workload
+from calc.workload import MAX_CONCURRENCY, Closed, Workload, longest_request_tokens
 
 REQUESTS = 1000
 """Simulated per step, as many as a page shows: the answer and the page then agree."""
@@ -21,8 +21,6 @@ STEPS = 7
 """Halvings of the bracket: to a hundredth of it."""
 MAX_FACTOR = 64.0
 """How many times longer than today prompts are tried at most."""
-LONGEST_SHARE = 0.9999
-"""Quantile taken as the longest length of a distribution that has no end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +81,7 @@ def highest_load(
     first = at(now)
     closed = isinstance(scenario.workload.arrivals, Closed)
     limit = float(MAX_CONCURRENCY) if closed else first.max_rate_per_s
-    if closed and not _has_target(scenario):
+    if closed and not scenario.slo.has_target:
         return HighestLoad(load=now, report=first, binds=first.limit)
     return _halve(scenario, at, (now, first), limit, steps)
 
@@ -114,11 +112,6 @@ def _halve(
 
 def _fine(report: LatencyReport) -> bool:
     return not report.saturated and report.slo_met is not False
-
-
-def _has_target(scenario: Scenario) -> bool:
-    slo = scenario.slo
-    return any(target is not None for target in (slo.ttft_s, slo.itl_s, slo.e2e_s))
 
 
 def _missed_target(scenario: Scenario, report: LatencyReport | None) -> str:
@@ -202,9 +195,7 @@ def longest_context(scenario: Scenario, *, steps: int = STEPS) -> LongestContext
         else:
             high, end = middle, reason
         middle = low * 2 if low and low * 2 < high else (low + high) / 2
-    workload = replace(
-        scenario.workload, prompt_tokens=scaled(scenario.workload.prompt_tokens, low or 1.0), num_requests=None
-    )
+    workload = with_prompts(scenario, low or 1.0).workload
     return LongestContext(factor=low, workload=workload, report=best, ends_at=end)
 
 
@@ -223,15 +214,7 @@ def _at_length(scenario: Scenario, factor: float) -> tuple[LatencyReport | None,
 
 def with_prompts(scenario: Scenario, factor: float) -> Scenario:
     """The scenario with prompts ``factor`` times as long, and a maximum length that takes them."""
-    workload = replace(
-        scenario.workload, prompt_tokens=scaled(scenario.workload.prompt_tokens, factor), num_requests=None
-    )
+    workload = replace(lever_loads.with_prompts(scenario, factor).workload, num_requests=None)
     now = scenario.deployment.max_model_len_tokens or scenario.deployment.model.max_position_tokens
-    needed = math.ceil(_longest(workload))
-    longest = max(needed, now) if factor > 1 else now
+    longest = max(longest_request_tokens(workload), now) if factor > 1 else now
     return replace(scenario, workload=workload, deployment=replace(scenario.deployment, max_model_len_tokens=longest))
-
-
-def _longest(workload: Workload) -> float:
-    parts = (workload.prompt_tokens, workload.output_tokens)
-    return sum(part.quantile(LONGEST_SHARE if isinstance(part, LogNormal) else 1.0) for part in parts)

@@ -195,7 +195,6 @@ between two looks each request may add one) and of RETRY.
 GROUP and SHARED = blocks of its prefix; PAID = blocks taken before admission; NODE_… = the queue of cached prefixes."""
 PLAIN_ROWS = PACE
 """Rows of a plain kernel."""
-ALL_ROWS = RETRY + 1
 JOINT_ROWS = NODE_SIZE + 1
 
 GONE, WAITING, PENDING, LATENT, MOVING, FETCHED, RUNNING = range(7)

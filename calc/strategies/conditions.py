@@ -21,7 +21,6 @@ WASTE_SHARE = THRESHOLDS["waste_share"].value
 KV_FULL_SHARE = THRESHOLDS["kv_full_share"].value
 PREFILL_SHARE = THRESHOLDS["prefill_share"].value
 MIXED_SHARE = THRESHOLDS["mixed_step_share"].value
-TAIL_RATIO = THRESHOLDS["itl_tail_ratio"].value
 LONG_CONTEXT_TOKENS = 4096
 """From here on a blog's rule of thumb calls a context long (under 4 thousand tokens compute again, over 8 offload)."""
 NOTABLE_GAIN_SHARE = 0.01
