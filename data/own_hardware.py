@@ -14,7 +14,7 @@ from data.case import FLOP_CODES, read_gpu
 from data.case_fields import Fields
 from data.case_prices import read_prices
 from data.own_text import one_line
-from data.store_records import OwnEntry
+from data.store.records import OwnEntry
 
 SPARSE_FACTOR = 2.0
 """Vendor sheets state peaks with 2:4 structured sparsity at twice the dense figure (NVIDIA A100 white paper)."""

@@ -165,7 +165,7 @@ def _measured(log: StartupLog, content: bytes) -> MeasuredMemory:
     from calc.startup.start import measured_start
     from data import catalogue
     from data.store import content_id
-    from data.store_database import utc_now
+    from data.store.database import utc_now
 
     names = {entry.name for entry in catalogue.models().values()}
     today = utc_now()[:ISO_DAY]

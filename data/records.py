@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from calc.messages import Message
+from calc.poc.cells import CacheStrategy, Repetition, SessionGroup
 from calc.startup.log import StartupLog
 
 
@@ -76,12 +77,36 @@ class BenchmarkRun:
     prefix_hit_share: float | None = None
     kv_usage_share: float | None = None
     peak_concurrency: int | None = None
+    achieved_concurrency: float | None = None
+    """Requests in flight on the mean, as the file states it."""
+    incomplete: int | None = None
+    """Requests cut off by the end of the run."""
+    tool_version: str | None = None
+    engine: str | None = None
     extra: Mapping[str, float | str] = field(default_factory=dict)
     """Further named facts of the file, in base units."""
     line: int | None = None
     """Line of a table row; ``None`` for whole-file formats."""
     flags: tuple[str, ...] = ()
     """Validity codes only the reader can know, e.g. ``lengths_nominal``, ``zero_may_be_missing``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunDeclaration:
+    """What the file of a run does not say and somebody declared: without it the run has no place in the matrix."""
+
+    gpu: str | None = None
+    """Catalogue id, or the name of an own GPU."""
+    gpu_count: int | None = None
+    model: str | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    engine_flags: str | None = None
+    """Start options as typed, e.g. ``--no-enable-prefix-caching``."""
+    strategy: CacheStrategy | None = None
+    repetition: Repetition | None = None
+    session_group: SessionGroup | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from calc.search import Space, search
 from data import catalogue
 from data.case import example_case, read_case
-from data.store_export import to_csv
+from data.store.export import to_csv
 from ui import fields, state
 from ui.alternatives import hunting
 from ui.alternatives.hunt import Hunt

@@ -26,6 +26,7 @@ DISTRIBUTION = {
     "babel": "Babel",
     "starlette": "streamlit",
     "markupsafe": "jinja2",
+    "yaml": "pyyaml",
 }
 """Import name → the requirement that brings it, where the two differ: Streamlit brings Starlette, Jinja2 MarkupSafe."""
 

@@ -22,9 +22,9 @@ from calc.messages import msg
 from data.formats import read
 from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
 from data.store import DEFAULT_PATH, KINDS, Store, content_id, default_path
-from data.store_codec import RUN_COLUMNS
-from data.store_database import Database
-from data.store_schema import SCHEMA_FOLDER, migrate
+from data.store.codec import RUN_COLUMNS
+from data.store.database import Database
+from data.store.schema import SCHEMA_FOLDER, migrate
 
 SAMPLES = ROOT / "data" / "samples"
 

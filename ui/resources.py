@@ -28,7 +28,7 @@ from data.case import example_case, read_case
 from data.case_measured import parse_measured
 from data.own_hardware import gpu_of
 from data.store import Action, AddOutcome, OwnEntry, Store, StoredStartupLog, default_path
-from data.store_own import newest_of_each
+from data.store.own import newest_of_each
 from probe.driver import driver_report
 from probe.nvml import NvmlReport
 from ui import fields

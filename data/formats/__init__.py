@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
-from data.formats import metrics_file, startup_log, vllm_serve
+from data.formats import engine_tools, load_tools, startup_log
 from data.formats.columns import ColumnGuess, guesses
 from data.formats.document import Document, open_document
 from data.formats.fields import FIELD_CHOICES
 from data.formats.generic_csv import read_table
 from data.formats.other_tools import name_of_tool
+from data.formats.reader import Reader
 from data.formats.record import records, to_record
 from data.formats.table import Table, find_table
 from data.records import ReadResult
@@ -29,19 +29,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reader:
-    """One tool's format: how to recognise it by content, and how to read it."""
-
-    title: str
-    looks_like: Callable[[Document], bool]
-    read: Callable[[Document], ReadResult]
-
-
-READERS: tuple[Reader, ...] = (
-    Reader(title="vllm bench serve", looks_like=vllm_serve.looks_like, read=vllm_serve.read),
-    Reader(title="/metrics (vLLM, SGLang, DCGM)", looks_like=metrics_file.looks_like, read=metrics_file.read),
-)
+READERS: tuple[Reader, ...] = (*engine_tools.READERS, *load_tools.READERS)
 """Tools with a signature of their own, most specific first; the generic table is tried last."""
 
 

@@ -15,6 +15,9 @@ class Document:
 
     name: str
     text: str
+    """Decoded; empty for a binary file that a reader opens itself (SQLite)."""
+    content: bytes = b""
+    """The bytes as they came."""
     notes: tuple[str, ...] = ()
     values: tuple[JsonValue, ...] = ()
     """Top-level JSON values; empty when the text is not JSON."""
@@ -26,6 +29,6 @@ def open_document(content: bytes, name: str) -> Document:
     text, note = decode(content, name)
     notes = () if note is None else (note,)
     if not text.lstrip().startswith(("{", "[")):
-        return Document(name=name, text=text, notes=notes)
+        return Document(name=name, text=text, content=content, notes=notes)
     values, problems = parse_values(text, name)
-    return Document(name=name, text=text, notes=notes, values=values, problems=problems)
+    return Document(name=name, text=text, content=content, notes=notes, values=values, problems=problems)

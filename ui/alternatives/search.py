@@ -14,7 +14,7 @@ from calc.latency import LatencyReport
 from calc.scenario import Scenario
 from calc.search import SearchResult, Space, usual_space
 from calc.search.result import Found
-from data.store_export import to_csv
+from data.store.export import to_csv
 from ui import charts, parts, resources
 from ui.alternatives import hunting
 from ui.resources import Asked

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calc.evidence import Provenance
-from data import store_codec as codec
 from data.records import ReadResult
-from data.store_records import (
+from data.store import codec as codec
+from data.store.records import (
     OwnEntry,
     ScenarioVersion,
     StoredCalibration,

@@ -15,7 +15,7 @@ import duckdb
 
 from calc.errors import StoreError
 from calc.messages import Message, msg
-from data.store_schema import migrate
+from data.store.schema import migrate
 
 MEMORY_LIMIT = "1GB"
 """DuckDB's own limit; far above what these tables need, far below what would hurt the machine."""

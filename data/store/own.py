@@ -9,10 +9,10 @@ import duckdb
 
 from calc.errors import StoreError
 from calc.messages import msg
-from data import store_codec as codec
-from data.store_database import Database, insert, utc_now
-from data.store_records import Action, OwnEntry
-from data.store_rows import own_entry
+from data.store import codec as codec
+from data.store.database import Database, insert, utc_now
+from data.store.records import Action, OwnEntry
+from data.store.rows import own_entry
 
 HIDDEN = (
     "SELECT d.target_id FROM deletions d JOIN (SELECT target_id, max(action_id) AS action_id FROM deletions "

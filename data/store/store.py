@@ -19,13 +19,12 @@ import duckdb
 from calc.errors import StoreError
 from calc.evidence import Provenance
 from calc.messages import msg
-from data import store_codec as codec
-from data import store_own as own
 from data.records import ReadResult
-from data.store_database import Database, insert, utc_now
-from data.store_export import to_csv
-from data.store_own import HIDDEN, OWN_TABLES
-from data.store_records import (
+from data.store import codec, own
+from data.store.database import Database, insert, utc_now
+from data.store.export import to_csv
+from data.store.own import HIDDEN, OWN_TABLES
+from data.store.records import (
     Action,
     AddOutcome,
     OwnEntry,
@@ -38,7 +37,7 @@ from data.store_records import (
     StoredSnapshot,
     StoredStartupLog,
 )
-from data.store_rows import (
+from data.store.rows import (
     calibration_row,
     file_row,
     run_rows,
@@ -53,11 +52,6 @@ from data.store_rows import (
     stored_snapshot,
     stored_startup_log,
 )
-
-__all__ = [
-    "KINDS", "Action", "AddOutcome", "OwnEntry", "ScenarioVersion", "Store", "StoredCalibration", "StoredFile",
-    "StoredProbe", "StoredReview", "StoredRun", "StoredSnapshot", "StoredStartupLog", "content_id", "default_path",
-]  # fmt: skip
 
 DEFAULT_PATH = Path("var") / "plimsoll.duckdb"
 PATH_VARIABLE = "PLIMSOLL_STORE"

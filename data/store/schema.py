@@ -9,7 +9,7 @@ import duckdb
 from calc.errors import StoreError
 from calc.messages import msg
 
-SCHEMA_FOLDER = Path(__file__).parent / "schema"
+SCHEMA_FOLDER = Path(__file__).parent.parent / "schema"
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, now: str, folder: Path = SCHEMA_FOLDER) -> tuple[int, ...]:
