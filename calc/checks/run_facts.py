@@ -21,6 +21,8 @@ class RunFacts:
     request_rate_per_s: float | None = None
     request_rate_is_infinite: bool = False
     max_concurrency: int | None = None
+    achieved_concurrency: float | None = None
+    """Requests in flight on the mean, as the file states it."""
     num_prompts: int | None = None
     completed: int | None = None
     failed: int | None = None

@@ -43,6 +43,6 @@ class Cell:
     strategy: CacheStrategy
     repetition: Repetition
     context_tokens: int
-    """Mean prompt tokens the cell stands for; a run within 25 % of it belongs here."""
+    """Mean prompt tokens the cell stands for; a run within 25 % of a planned one belongs here."""
     concurrency: int
     """Requests in flight that the load keeps up, or that its rate amounts to."""

@@ -19,6 +19,7 @@ _SHARED = (
     "request_rate_per_s",
     "request_rate_is_infinite",
     "max_concurrency",
+    "achieved_concurrency",
     "num_prompts",
     "completed",
     "failed",
