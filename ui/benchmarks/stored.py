@@ -1,0 +1,21 @@
+"""What is stored: files and their load points, and all of it as a table to take away."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui import bench_view, parts, resources
+from ui.resources import Asked
+from ui.text import t
+
+
+def show(asked: Asked) -> None:  # noqa: ARG001 - same signature for all views
+    """Every load point, newest file first."""
+    stored = resources.store().runs()
+    if not stored:
+        st.info(t("Nothing is stored yet: upload a result first."))
+        return
+    parts.table(bench_view.rows([run.run for run in stored]), key="stored_rows")
+    st.download_button(
+        t("All runs as CSV"), resources.runs_csv, "runs.csv", "text/csv", key="bench_csv", on_click="ignore"
+    )
