@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 
 from calc.latency import LatencyReport
@@ -27,7 +28,6 @@ def views() -> Mapping[str, View]:
         "log": View(name=t("Logs"), show=lambda asked, _: log.show(asked)),
     }
     if find_spec("ui.workload.reuse"):
-        from ui.workload import reuse
-
+        reuse = import_module("ui.workload.reuse")
         shown["reuse"] = View(name=t("Reuse"), show=lambda asked, _: reuse.show(asked))
     return shown
