@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import gzip
 import json
 import pickle
 
@@ -10,6 +11,7 @@ import pytest
 
 from calc.errors import UnreadableFile
 from data.formats import decode, propose_columns, read, table
+from data.formats.document import open_document
 
 HEADER = "concurrency,TTFT (ms),TPOT (ms)\n"
 RUN = '{"mean_ttft_ms": 1.0, "request_throughput": 1.0, "duration": 1.0, "completed": 1, "model_id": "m"'
@@ -70,3 +72,39 @@ def test_a_table_of_too_many_rows_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(table, "MAX_ROWS", 10)
     with pytest.raises(UnreadableFile, match="at most 10 rows"):
         read((HEADER + "1,2,3\n" * 11).encode(), "big.csv")
+
+
+PACKED = gzip.compress((HEADER + "8,200,20\n").encode())
+
+BAD_PACKED: dict[str, tuple[bytes, str]] = {
+    "gzip cut short": (PACKED[:-9], "breaks off"),
+    "gzip of nothing": (gzip.compress(b""), "empty"),
+    "gzip bomb": (gzip.compress(bytes(8 * 10**6)), "at most"),
+    "archive in gzip": (gzip.compress(bytes(257) + b"ustar" + bytes(500)), "tar"),
+    "YAML alias": (b"a: &x 1\nb: *x\nc: 2\n", "aliases"),
+    "YAML that builds objects": (b"a: !!python/object/apply:os.system [ls]\nb: 2\n", "tags"),
+    "YAML nested too deeply": (b"a: 1\nb: " + b"[" * 200 + b"]" * 200 + b"\n", "deeply"),
+    "YAML cut short": (b'version: "0.1"\nmetrics:\n  time:\n  - {a: 1, b', "damaged"),
+}
+
+
+@pytest.mark.parametrize(("content", "said"), BAD_PACKED.values(), ids=BAD_PACKED.keys())
+def test_a_packed_or_yaml_file_that_is_no_result_is_refused_in_one_sentence(content: bytes, said: str) -> None:
+    with pytest.raises(UnreadableFile, match=said):
+        read(content, "upload")
+
+
+def test_a_packed_table_is_read_like_the_table() -> None:
+    assert read(PACKED, "table.csv.gz").runs[0].max_concurrency == 8
+
+
+def test_a_yaml_report_has_plain_values_with_text_keys_and_dates_as_text() -> None:
+    document = open_document(b"date: 2026-01-31\npercentiles:\n  50: 0.2\n---\nrun: 2\n", "report.yaml")
+    assert [value.line for value in document.values] == [1, 4]
+    assert document.values[0].value == {"date": "2026-01-31", "percentiles": {"50": 0.2}}
+
+
+def test_a_database_reaches_its_reader_whole() -> None:
+    content = b"SQLite format 3\x00" + bytes(20)
+    document = open_document(content, "benchmark_data.db")
+    assert (document.text, document.content, document.values) == ("", content, ())

@@ -8,10 +8,12 @@ from calc.errors import UnreadableFile
 from calc.messages import msg
 from data.formats import engine_tools, load_tools, startup_log
 from data.formats.columns import ColumnGuess, guesses
+from data.formats.decode import refuse_binary
 from data.formats.document import Document, open_document
 from data.formats.fields import FIELD_CHOICES
 from data.formats.generic_csv import read_table
 from data.formats.other_tools import name_of_tool
+from data.formats.packed import unpack
 from data.formats.reader import Reader
 from data.formats.record import records, to_record
 from data.formats.table import Table, find_table
@@ -38,6 +40,7 @@ def read(content: bytes, name: str, columns: Mapping[str, str] | None = None) ->
 
     ``columns`` corrects what the headers of a hand-made table seem to mean: header → ``ttft.p99:ms``, ``ignore`` …
     """
+    content = unpack(content, name)
     if columns is None and startup_log.looks_like(content):
         return startup_log.read(content, name)
     document = open_document(content, name)
@@ -52,9 +55,10 @@ def propose_columns(content: bytes, name: str) -> tuple[ColumnGuess, ...]:
 
     Empty when there is nothing to ask: a tool's own format, or a file that :func:`read` refuses with its reason.
     """
-    if startup_log.looks_like(content):
-        return ()
     try:
+        content = unpack(content, name)
+        if startup_log.looks_like(content):
+            return ()
         document = open_document(content, name)
         return () if _reader(document) else guesses(_table(document))
     except UnreadableFile:
@@ -67,6 +71,7 @@ def _reader(document: Document) -> Reader | None:
 
 def _table(document: Document) -> Table:
     """The hand-made table in a file, or the reason why there is none."""
+    refuse_binary(document.content, document.name)
     tools = ", ".join(reader.title for reader in READERS)
     other = name_of_tool(document)
     if other is not None:

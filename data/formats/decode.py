@@ -43,8 +43,8 @@ def decode(content: bytes, name: str) -> tuple[str, str | None]:
     Order: byte order mark, strict UTF-8, GB18030 (Chinese Excel), Latin-1. GB18030 accepts almost any bytes, so a text
     whose high bytes all stand alone between ASCII letters ("Durée") is taken as Latin-1 instead.
     """
-    _refuse_size(content, name)
-    _refuse_binary(content, name)
+    refuse_size(content, name)
+    refuse_binary(content, name)
     text, note = _decode(content, name)
     if "\x00" in text:
         raise UnreadableFile(
@@ -53,7 +53,8 @@ def decode(content: bytes, name: str) -> tuple[str, str | None]:
     return text, note
 
 
-def _refuse_size(content: bytes, name: str) -> None:
+def refuse_size(content: bytes, name: str) -> None:
+    """Raise when a file is empty or too large to be read."""
     if not content.strip():
         raise UnreadableFile(
             msg("{file}: a benchmark result was expected, but the file is empty: export it again.", file=name)
@@ -70,7 +71,8 @@ def _refuse_size(content: bytes, name: str) -> None:
         )
 
 
-def _refuse_binary(content: bytes, name: str) -> None:
+def refuse_binary(content: bytes, name: str) -> None:
+    """Raise with the kind of file when its first bytes are those of something else than text."""
     for magic, kind in _BINARY_KINDS:
         if content.startswith(magic):
             raise UnreadableFile(

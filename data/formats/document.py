@@ -1,34 +1,48 @@
-"""A file as the readers see it: decoded once, parsed as JSON once, refused in one sentence when it is neither."""
+"""A file as the readers see it: decoded and parsed once, refused in one sentence when nothing can read it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from data.formats.decode import decode
+from data.formats.decode import decode, refuse_size
 from data.formats.json_values import JsonValue, parse_values
+from data.formats.packed import unpack
+from data.formats.yaml_values import looks_like_yaml, parse_yaml
 from data.records import RowProblem
+
+SQLITE = b"SQLite format 3\x00"
+"""First bytes of a database; only the reader of its tool opens it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """Text of an uploaded file and, when it is JSON, its top-level values."""
+    """Text of an uploaded file and, when it is JSON or YAML, its top-level values."""
 
     name: str
     text: str
     """Decoded; empty for a binary file that a reader opens itself (SQLite)."""
     content: bytes = b""
-    """The bytes as they came."""
+    """The bytes as they came, unpacked when they were packed with gzip."""
     notes: tuple[str, ...] = ()
     values: tuple[JsonValue, ...] = ()
-    """Top-level JSON values; empty when the text is not JSON."""
+    """Top-level JSON or YAML values; empty when the text is neither."""
     problems: tuple[RowProblem, ...] = ()
 
 
 def open_document(content: bytes, name: str) -> Document:
-    """Decode and parse an uploaded file."""
+    """Unpack, decode and parse an uploaded file."""
+    content = unpack(content, name)
+    if content.startswith(SQLITE):
+        refuse_size(content, name)
+        return Document(name=name, text="", content=content)
     text, note = decode(content, name)
     notes = () if note is None else (note,)
-    if not text.lstrip().startswith(("{", "[")):
-        return Document(name=name, text=text, content=content, notes=notes)
-    values, problems = parse_values(text, name)
+    values, problems = _values(text, name)
     return Document(name=name, text=text, content=content, notes=notes, values=values, problems=problems)
+
+
+def _values(text: str, name: str) -> tuple[tuple[JsonValue, ...], tuple[RowProblem, ...]]:
+    """Values of JSON or YAML; none of a table, a metrics text or a log."""
+    if text.lstrip().startswith(("{", "[")):
+        return parse_values(text, name)
+    return (parse_yaml(text, name) if looks_like_yaml(text) else ()), ()
