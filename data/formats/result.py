@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from calc.checks.validity import DECLARED
 from calc.errors import UnreadableFile
 from calc.messages import msg
 from data.formats.document import Document
 from data.formats.judge import warnings_of_file
-from data.records import BenchmarkRun, ReadResult, RowProblem
+from data.records import BenchmarkRun, ReadResult, RowProblem, RunWarning
 
 
 def finish(
@@ -29,6 +30,19 @@ def finish(
         warnings=warnings,
         problems=tuple(problems),
         notes=tuple(dict.fromkeys((*document.notes, *notes, *judged))),
+    )
+
+
+def companion(document: Document, code: str, *, warned: bool = True) -> ReadResult:
+    """A file that belongs to others and holds no load point itself (settings, failures, a history)."""
+    severity, text = DECLARED["needs_companion"]
+    warning = RunWarning(code="needs_companion", severity=severity, text=text)
+    return ReadResult(
+        file=document.name,
+        format=code,
+        runs=(),
+        warnings=(warning,) if warned else (),
+        notes=tuple(dict.fromkeys((*document.notes, "companion_file"))),
     )
 
 

@@ -1,0 +1,79 @@
+"""What readers of JSON results share: the objects of a file, one load point each, and statistics under any names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from data.formats.document import Document
+from data.formats.json_fields import number
+from data.formats.result import finish
+from data.formats.row_checks import RefusedRow, check_row
+from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
+
+JsonObject: TypeAlias = Mapping[str, Any]
+
+
+def objects(document: Document) -> Iterator[tuple[int, JsonObject]]:
+    """Every object at the top level or in a list there, with the line where it starts."""
+    for value in document.values:
+        for item in value.value if isinstance(value.value, list) else (value.value,):
+            if isinstance(item, dict):
+                yield value.line, item
+
+
+def has_all(item: JsonObject, keys: Iterable[str]) -> bool:
+    """True when the object has every one of these keys."""
+    return all(key in item for key in keys)
+
+
+def any_object(document: Document, signature: Callable[[JsonObject], bool]) -> bool:
+    """True when one object of the file has the signature of a tool."""
+    return any(signature(item) for _, item in objects(document))
+
+
+def read_runs(
+    document: Document,
+    code: str,
+    *,
+    signature: Callable[[JsonObject], bool],
+    run: Callable[[JsonObject], BenchmarkRun],
+    notes: Iterable[str] = (),
+) -> ReadResult:
+    """One load point of each object with the signature; an object that contradicts itself is listed with its line."""
+    runs: list[BenchmarkRun] = []
+    problems: list[RowProblem] = list(document.problems)
+    for line, item in objects(document):
+        if not signature(item):
+            continue
+        try:
+            found = replace(run(item), line=line)
+            check_row(found)
+        except RefusedRow as refused:
+            problems.append(RowProblem(line=line, reason=refused.reason))
+        else:
+            runs.append(found)
+    return finish(document, code, runs, problems, notes)
+
+
+def part(item: JsonObject, key: str) -> JsonObject:
+    """The object below a key; an empty one when there is none."""
+    value = item.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def latency(item: JsonObject, names: Mapping[str, str], unit_s: float) -> LatencyStats | None:
+    """Statistics under the tool's names (statistic of ours: their key), each times ``unit_s`` seconds.
+
+    A mean of 0 is how tools write "not measured": then there is no such latency.
+    """
+    found = {ours: number(item, theirs) for ours, theirs in names.items()}
+    known = {ours: value * unit_s for ours, value in found.items() if value is not None}
+    centre = known.get("mean_s", known.get("p50_s"))
+    return LatencyStats(**known) if known and centre != 0 else None
+
+
+def per(total: float | None, count: float | None) -> float | None:
+    """A share or mean, when both are known and there is something to divide by."""
+    return None if total is None or not count else total / count
