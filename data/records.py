@@ -128,6 +128,11 @@ class GpuMetrics:
     pcie_sent_bytes_per_s: float | None = None
     pcie_received_bytes_per_s: float | None = None
     nvlink_bytes_per_s: float | None = None
+    sm_active_share: float | None = None
+    dram_active_share: float | None = None
+    memory_reserved_bytes: float | None = None
+    """Kept by the driver: neither used nor free."""
+    power_limit_w: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +184,20 @@ class MetricsSnapshot:
     """Time of the scrape, Unix time, when the text or the caller says it."""
     window_s: float | None = None
     """Seconds between two scrapes for a difference; ``None`` for a single scrape (since server start)."""
+    engines: float | None = None
+    """Engines (replicas, data-parallel ranks) that the text holds; their counts are added up."""
+    kv_capacity_tokens: float | None = None
+    max_running: float | None = None
+    """Requests that may run at once."""
+    evicted_tokens_total: float | None = None
+    offload_stored_bytes_total: float | None = None
+    offload_loaded_bytes_total: float | None = None
+    offload_loaded_tokens_total: float | None = None
+    """Prompt tokens that came back from outside the GPU."""
+    host_cache_usage_share: float | None = None
+    cpu_seconds_total: float | None = None
+    """CPU time of the server process."""
+    cpu_memory_bytes: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
