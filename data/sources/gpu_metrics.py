@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from calc.units import MEGA, MIB
 from data.records import GpuMetrics
-from data.sources.metrics_text import Sample, is_blank
+from data.sources.metrics_text import SOURCE_LABEL, Sample, is_blank
 
 _FIELDS = {
     "DCGM_FI_DEV_SM_CLOCK": ("sm_clock_hz", float(MEGA)),
@@ -22,8 +22,16 @@ _FIELDS = {
     "DCGM_FI_PROF_PCIE_TX_BYTES": ("pcie_sent_bytes_per_s", 1.0),
     "DCGM_FI_PROF_PCIE_RX_BYTES": ("pcie_received_bytes_per_s", 1.0),
     "DCGM_FI_PROF_NVLINK_TX_BYTES": ("nvlink_bytes_per_s", 1.0),
+    "DCGM_FI_PROF_SM_ACTIVE": ("sm_active_share", 1.0),
+    "DCGM_FI_PROF_DRAM_ACTIVE": ("dram_active_share", 1.0),
+    "DCGM_FI_DEV_FB_RESERVED": ("memory_reserved_bytes", float(MIB)),
+    "DCGM_FI_DEV_POWER_MGMT_LIMIT": ("power_limit_w", 1.0),
+    "nv_gpu_utilization": ("busy_share", 1.0),
+    "nv_gpu_memory_used_bytes": ("memory_used_bytes", 1.0),
+    "nv_gpu_power_usage": ("power_w", 1.0),
+    "nv_gpu_power_limit": ("power_limit_w", 1.0),
 }
-"""DCGM field → ours and the factor from MHz, %, MiB (NVIDIA/dcgm-exporter etc/default-counters.csv)."""
+"""Field of DCGM or Triton → ours and the factor from MHz, %, MiB (NVIDIA/dcgm-exporter etc/default-counters.csv)."""
 _IMBALANCE = 0.2
 _IN_USE_SHARE = 0.1
 """A GPU with less than this share of the fullest one's memory belongs to nobody's run."""
@@ -33,9 +41,9 @@ def gpus_of(samples: Sequence[Sample]) -> tuple[GpuMetrics, ...]:
     """Every GPU (and MIG slice) of the text; a value the driver does not support is ``None``."""
     values: dict[str, dict[str, float]] = {}
     names: dict[str, str] = {}
-    several_hosts = len({s.labels.get("Hostname", "") for s in samples if s.name in _FIELDS}) > 1
+    several_hosts = len({_host(s) for s in samples if s.name in _FIELDS}) > 1
     for sample in samples:
-        if sample.name not in _FIELDS or "gpu" not in sample.labels:
+        if sample.name not in _FIELDS or not {"gpu", "gpu_uuid"} & set(sample.labels):
             continue
         gpu = _id(sample, several_hosts)
         known = values.setdefault(gpu, {})
@@ -48,10 +56,14 @@ def gpus_of(samples: Sequence[Sample]) -> tuple[GpuMetrics, ...]:
 
 
 def _id(sample: Sample, several_hosts: bool) -> str:
-    gpu = sample.labels["gpu"]
+    gpu = sample.labels.get("gpu") or sample.labels["gpu_uuid"]
     slice_id = sample.labels.get("GPU_I_ID")
     name = gpu if slice_id is None else f"{gpu}:{slice_id}"
-    return f"{sample.labels.get('Hostname', '')}/{name}" if several_hosts else name
+    return f"{_host(sample)}/{name}" if several_hosts else name
+
+
+def _host(sample: Sample) -> str:
+    return sample.labels.get("Hostname") or sample.labels.get(SOURCE_LABEL, "")
 
 
 def imbalanced(gpus: Sequence[GpuMetrics]) -> bool:

@@ -38,15 +38,18 @@ def evidence(snapshot: MetricsSnapshot) -> tuple[Evidence, ...]:
 
 
 def _gauges(snapshot: MetricsSnapshot) -> Iterator[tuple[str, float | bool | None, str]]:
-    yield "running", snapshot.requests_running, "count"
-    yield "waiting", snapshot.requests_waiting, "count"
+    yield "running", _each(snapshot.requests_running, snapshot), "count"
+    yield "waiting", _each(snapshot.requests_waiting, snapshot), "count"
+    yield "max_num_seqs", _each(snapshot.max_running, snapshot), "count"
     yield "kv_usage_mean_share", snapshot.kv_usage_share, "share"
     yield "kv_usage_max_share", snapshot.kv_usage_share, "share"
     yield "gpu_utilisation_share", _mean([gpu.busy_share for gpu in snapshot.gpus]), "share"
+    yield "gpu_power_share", _mean([_ratio(gpu.power_w, gpu.power_limit_w) for gpu in snapshot.gpus]), "share"
     yield "block_tokens", _number(snapshot.settings.get("block_size")), "tokens"
     yield "kv_tokens", _kv_tokens(snapshot), "tokens"
     caching = snapshot.settings.get("enable_prefix_caching")
-    yield "prefix_caching", None if caching is None else caching == "True", "flag"
+    yield "prefix_caching", None if caching is None else caching.lower() in ("true", "1"), "flag"
+    yield "offload", True if snapshot.offload_loaded_tokens_total or snapshot.host_cache_usage_share else None, "flag"
 
 
 def _counted(snapshot: MetricsSnapshot) -> Iterator[tuple[str, float | None, str]]:
@@ -55,7 +58,9 @@ def _counted(snapshot: MetricsSnapshot) -> Iterator[tuple[str, float | None, str
     yield "preempted_share", _ratio(snapshot.preemptions_total, finished), "share"
     yield "rejected_share", None if finished is None or lost is None else _ratio(lost, finished + lost), "share"
     yield "output_tokens_per_s", snapshot.output_tokens_per_s, "tokens/s"
-    yield "request_rate_per_s", None if snapshot.window_s is None else _ratio(finished, snapshot.window_s), "per_s"
+    if snapshot.window_s is not None:
+        yield "request_rate_per_s", _ratio(finished, snapshot.window_s), "per_s"
+        yield "transfer_bytes_per_s", _ratio(snapshot.offload_loaded_bytes_total, snapshot.window_s), "bytes/s"
 
 
 def _latencies(snapshot: MetricsSnapshot) -> Iterator[tuple[str, float | None, str]]:
@@ -69,10 +74,13 @@ def _latencies(snapshot: MetricsSnapshot) -> Iterator[tuple[str, float | None, s
 
 
 def _kv_tokens(snapshot: MetricsSnapshot) -> float | None:
-    """As the engine says it, else blocks × block size."""
-    written = _number(snapshot.settings.get("kv_cache_size_tokens"))
-    blocks, size = (_number(snapshot.settings.get(key)) for key in ("num_gpu_blocks", "block_size"))
-    return written if written is not None else None if blocks is None or size is None else blocks * size
+    """Of one replica: as the engine says it, else blocks × block size."""
+    return _each(snapshot.kv_capacity_tokens, snapshot)
+
+
+def _each(total: float | None, snapshot: MetricsSnapshot) -> float | None:
+    """What one replica has of a figure that is added up over the engines of the text."""
+    return None if total is None else total / (snapshot.engines or 1.0)
 
 
 def _ratio(part: float | None, whole: float | None) -> float | None:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from calc.errors import UnreadableFile
+from calc.messages import msg
 from data.records import Histogram, LatencyStats
 
 MAX_LINES = 500_000
 """Most lines read of one scrape."""
+MAX_SAMPLES = 100_000
+"""Most samples kept of one scrape; a fleet of a hundred engines has a tenth of that."""
+SOURCE_LABEL = "plimsoll_address"
+"""Tells apart the same series of several addresses read together."""
+RANKS = frozenset({"tp_rank", "pp_rank", "dp_rank", "moe_ep_rank"})
+"""Labels of series that every rank of one server repeats: the largest counts, they are not added."""
 
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\d+(?:\.\d+)?))?\s*$")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
@@ -33,31 +43,53 @@ class Sample:
     time_s: float | None = None
 
 
-def parse_samples(text: str) -> tuple[list[Sample], int]:
-    """Samples of a scrape and the number of lines that are neither sample nor comment."""
+Index: TypeAlias = Mapping[str, Sequence[Sample]]
+"""Samples by metric name."""
+
+
+def parse_samples(text: str, wanted: Callable[[str], bool] | None = None) -> tuple[list[Sample], int]:
+    """Samples of a scrape (those ``wanted`` by name) and the number of lines that are neither sample nor comment."""
     samples: list[Sample] = []
     odd = 0
     for line in text.splitlines()[:MAX_LINES]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        sample = _sample(line.strip())
-        if sample is None:
+        match = _SAMPLE.match(_EXEMPLAR.sub("", line.strip()) if " # {" in line else line.strip())
+        if match is None:
             odd += 1
-        else:
-            samples.append(sample)
+        elif wanted is None or wanted(match[1]):
+            sample = _sample(match)
+            odd += sample is None
+            samples += [sample] if sample is not None else []
+            _bound_samples(len(samples))
     return samples, odd
 
 
-def _sample(line: str) -> Sample | None:
-    match = _SAMPLE.match(_EXEMPLAR.sub("", line))
-    if match is None:
-        return None
+def _bound_samples(count: int) -> None:
+    if count > MAX_SAMPLES:
+        raise UnreadableFile(
+            msg(
+                "a scrape of at most {limit:count} samples was expected: read fewer engines.",
+                limit=MAX_SAMPLES,
+            )
+        )
+
+
+def _sample(match: re.Match[str]) -> Sample | None:
     name, labels, value, time = match.groups()
     try:
         number = float(value)
     except ValueError:
         return None
     return Sample(name=name, labels=dict(_LABEL.findall(labels or "")), value=number, time_s=_seconds(time))
+
+
+def indexed(samples: Sequence[Sample]) -> Index:
+    """Samples by metric name."""
+    index: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        index[sample.name].append(sample)
+    return dict(index)
 
 
 def _seconds(time: str | None) -> float | None:
@@ -73,18 +105,30 @@ def is_blank(value: float) -> bool:
     return unknown or value in _BLANK_INT32 or value in _BLANK_FP64
 
 
-def histogram_of(samples: Iterable[Sample], name: str) -> Histogram | None:
-    """The histogram ``name``, added up over all series of the scrape; ``None`` when it is absent or empty."""
-    found = [s for s in samples if s.name.startswith(name) and not is_blank(s.value)]
+def by_engine(samples: Sequence[Sample]) -> dict[tuple[tuple[str, str], ...], float]:
+    """The value of each engine (or other series): the largest among its ranks."""
+    engines: dict[tuple[tuple[str, str], ...], float] = {}
+    for sample in samples:
+        engine = tuple(sorted((name, value) for name, value in sample.labels.items() if name not in RANKS))
+        engines[engine] = max(sample.value, engines.get(engine, sample.value))
+    return engines
+
+
+def histogram_of(index: Index, name: str) -> Histogram | None:
+    """The histogram ``name``, added up over all engines of the scrape; ``None`` when it is absent or empty."""
     counts: dict[float, float] = {}
-    for sample in found:
-        if sample.name == f"{name}_bucket" and (bound := _bound(sample.labels.get("le", ""))) is not None:
-            counts[bound] = counts.get(bound, 0.0) + sample.value
-    total, count = (_total(found, f"{name}_{part}") for part in ("sum", "count"))
+    for labels, value in by_engine(_usable(index, f"{name}_bucket")).items():
+        if (bound := _bound(dict(labels).get("le", ""))) is not None:
+            counts[bound] = counts.get(bound, 0.0) + value
+    total, count = (_total(index, f"{name}_{part}") for part in ("sum", "count"))
     if count is None or count < 1:
         return None
     bounds = tuple(sorted(counts))
     return Histogram(bounds=bounds, counts=tuple(counts[b] for b in bounds), total=total, count=count)
+
+
+def _usable(index: Index, name: str) -> list[Sample]:
+    return [sample for sample in index.get(name, ()) if not is_blank(sample.value)]
 
 
 def _bound(text: str) -> float | None:
@@ -94,8 +138,8 @@ def _bound(text: str) -> float | None:
         return None
 
 
-def _total(samples: Sequence[Sample], name: str) -> float | None:
-    values = [s.value for s in samples if s.name == name]
+def _total(index: Index, name: str) -> float | None:
+    values = by_engine(_usable(index, name)).values()
     return sum(values) if values else None
 
 
