@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from data.formats.document import Document
-from data.formats.json_fields import number
+from data.formats.json_fields import fact, number
 from data.formats.result import finish
 from data.formats.row_checks import RefusedRow, check_row
 from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
@@ -77,3 +77,14 @@ def latency(item: JsonObject, names: Mapping[str, str], unit_s: float) -> Latenc
 def per(total: float | None, count: float | None) -> float | None:
     """A share or mean, when both are known and there is something to divide by."""
     return None if total is None or not count else total / count
+
+
+def has_zero(item: JsonObject, names: Iterable[Mapping[str, str]]) -> bool:
+    """True when a mean or median is written as 0, which no latency is."""
+    return any(number(item, each[ours]) == 0 for each in names for ours in ("mean_s", "p50_s") if ours in each)
+
+
+def facts(item: JsonObject, names: Mapping[str, str]) -> dict[str, float | str]:
+    """Single further facts (our name: their key), those that are numbers or short texts."""
+    found = {ours: fact(item.get(theirs)) for ours, theirs in names.items()}
+    return {ours: value for ours, value in found.items() if value is not None}

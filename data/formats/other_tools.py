@@ -5,22 +5,11 @@ from __future__ import annotations
 from data.formats.document import Document
 
 _JSON_KEYS = (
-    ("SGLang bench_serving", ("backend", "dataset_name", "output_throughput")),
-    ("SGLang bench_one_batch", ("batch_size", "prefill_latency")),
-    ("vllm bench latency", ("avg_latency", "percentiles")),
-    ("vllm bench throughput", ("elapsed_time", "requests_per_second")),
     ("GuideLLM", ("benchmarks",)),
     ("AIPerf", ("schema_version", "request_latency")),
     ("AIPerf", ("records", "input_config")),
     ("AIPerf", ("metadata", "metrics")),
     ("inference-perf", ("load_summary", "successes")),
-    ("llmperf", ("results_ttft_s_mean",)),
-    ("llmperf", ("ttft_s", "end_to_end_latency_s")),
-    ("evalscope", ("Test Duration (s)", "Total Requests")),
-    ("evalscope", ("Time taken for tests (s)",)),
-    ("evalscope", ("Percentiles", "TTFT (ms)")),
-    ("trtllm-bench", ("engine", "world_info", "performance")),
-    ("InferenceX", ("hw", "conc", "tput_per_gpu")),
     ("k6", ("root_group", "metrics")),
     ("gpustat", ("gpus", "driver_version")),
 )
@@ -33,7 +22,6 @@ _TABLE_WORDS = (
     ("AIPerf or genai-perf", ("Metric,avg,min",)),
     ("GuideLLM", ("Successful Requests per second mean",)),
     ("GuideLLM", ("Run Info", "Benchmark")),
-    ("multi-round-qa", ("prompt_tokens", "generation_time", "launch_time")),
     ("nvidia-smi", ("utilization.gpu", "memory.used")),
     ("nvidia-smi dmon", ("# gpu", "# Idx")),
 )
