@@ -136,6 +136,33 @@ class GpuMetrics:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GpuLog:
+    """What a log of GPU readings says (nvidia-smi, dmon, gpustat). Shares 0-1; ``None`` = not in the log."""
+
+    source: str
+    samples: int
+    """Moments at which the GPUs were read."""
+    gpus: int
+    names: tuple[str, ...] = ()
+    """Product names, each once."""
+    busy_shares: tuple[float | None, ...] = ()
+    """Mean of each GPU over its samples: share of time in which a kernel ran."""
+    busy_share_mean: float | None = None
+    busy_share_max: float | None = None
+    memory_busy_share_max: float | None = None
+    """Share of time in which memory was read or written: bandwidth, not how much is used."""
+    memory_used_peaks_bytes: tuple[float | None, ...] = ()
+    """Largest reading of each GPU."""
+    memory_used_peak_bytes: float | None = None
+    """Of the fullest GPU."""
+    memory_total_bytes: float | None = None
+    """Of the largest GPU."""
+    power_max_w: float | None = None
+    temperature_max_c: float | None = None
+    memory_temperature_max_c: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Histogram:
     """A cumulative histogram: how many observations lie at or below each bound."""
 
@@ -213,5 +240,7 @@ class ReadResult:
     """Codes for a program, e.g. ``encoding_gbk``."""
     snapshots: tuple[MetricsSnapshot, ...] = ()
     """Filled instead of ``runs`` when the file is a metrics text."""
+    gpu_logs: tuple[GpuLog, ...] = ()
+    """Filled instead of ``runs`` when the file is a log of GPU readings."""
     startup: StartupLog | None = None
     """Filled instead of ``runs`` when the file is the start-up log of an engine."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from calc.units import MEGA, MILLI
-from data.records import BenchmarkRun, GpuMetrics, LatencyStats, MetricsSnapshot, ReadResult
+from calc.units import MEGA, MIB, MILLI
+from data.records import BenchmarkRun, GpuLog, GpuMetrics, LatencyStats, MetricsSnapshot, ReadResult
 
 _RENAMED = {
     "gpu_count": "n_gpus",
@@ -24,6 +25,8 @@ _RENAMED = {
     "prefix_hits_tokens": "prefix_cache_hits",
 }
 _SNAPSHOT_RENAMED = _RENAMED | {"output_tokens_total": "generation_tokens_total"}
+DMON = "nvidia-smi dmon"
+"""Source of a log whose busy share is named after the multiprocessors (``sm``)."""
 _LATENCIES = ("ttft", "tpot", "itl", "e2e", "queue", "prefill", "decode")
 _NOT_FLAT = frozenset(
     {
@@ -41,20 +44,63 @@ _NOT_FLAT = frozenset(
 
 
 def records(result: ReadResult) -> list[dict[str, Any]]:
-    """Every load point, or every metrics snapshot, of a file."""
+    """Every load point, metrics snapshot or GPU log of a file."""
     if result.runs:
         return [to_record(run) for run in result.runs]
+    if result.gpu_logs:
+        return [gpu_log_record(log) for log in result.gpu_logs]
     return [record for snapshot in result.snapshots for record in snapshot_records(snapshot)]
 
 
 def to_record(run: BenchmarkRun) -> dict[str, Any]:
-    """One load point; further facts of the file stand beside the canonical keys unless they share a name."""
+    """One load point; further facts of the file stand beside the canonical keys unless they share a name.
+
+    A further latency ``name.mean_s`` becomes ``name_ms: {mean}``, a further time ``name_s`` becomes ``name_ms``.
+    """
     record = _flat(run, _RENAMED)
     if run.request_rate_is_infinite:
         record["request_rate"] = "inf"
     if run.success_share is not None:
         record["success_pct"] = run.success_share * 100
-    return dict(run.extra) | record
+    return _further(run.extra) | record
+
+
+def _further(extra: Mapping[str, float | str]) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    for key, value in extra.items():
+        name, _, statistic = key.partition(".")
+        if statistic.endswith("_s") and isinstance(value, float):
+            record.setdefault(f"{name}_ms", {})[statistic.removesuffix("_s")] = value / MILLI
+        elif key.endswith("_s") and not key.endswith("_per_s") and isinstance(value, float):
+            record[f"{key.removesuffix('_s')}_ms"] = value / MILLI
+        else:
+            record[key] = value
+    return record
+
+
+def gpu_log_record(log: GpuLog) -> dict[str, Any]:
+    """A log of GPU readings in the words and units of the tools: per cent, MiB, W and degrees Celsius."""
+    busy = "sm_pct" if log.source == DMON else "gpu_util_pct"
+    record: dict[str, Any] = {
+        "source": log.source,
+        "samples": log.samples,
+        "gpus": log.gpus,
+        "names": list(log.names) or None,
+        busy: [None if share is None else share * 100 for share in log.busy_shares] or None,
+        f"{busy}_mean": _scaled(log.busy_share_mean, 100),
+        f"{busy}_max": _scaled(log.busy_share_max, 100),
+        "mem_bandwidth_pct_max": _scaled(log.memory_busy_share_max, 100),
+        "mem_used_mib_peak": _scaled(log.memory_used_peak_bytes, 1 / MIB),
+        "mem_total_mib": _scaled(log.memory_total_bytes, 1 / MIB),
+        "power_w_max": log.power_max_w,
+        "temp_c_max": log.temperature_max_c,
+        "mem_temp_c": log.memory_temperature_max_c,
+    }
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
 
 
 def snapshot_records(snapshot: MetricsSnapshot) -> list[dict[str, Any]]:
