@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
@@ -28,6 +29,8 @@ _SNAPSHOT_RENAMED = _RENAMED | {"output_tokens_total": "generation_tokens_total"
 DMON = "nvidia-smi dmon"
 """Source of a log whose busy share is named after the multiprocessors (``sm``)."""
 _LATENCIES = ("ttft", "tpot", "itl", "e2e", "queue", "prefill", "decode")
+_STATISTIC = re.compile(r"(?:mean|std|min|max|p\d+)_s")
+"""What may stand after the point of a further latency; ``p99.9_ttft_s`` is one name."""
 _NOT_FLAT = frozenset(
     {
         *_LATENCIES,
@@ -69,7 +72,7 @@ def _further(extra: Mapping[str, float | str]) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for key, value in extra.items():
         name, _, statistic = key.partition(".")
-        if statistic.endswith("_s") and isinstance(value, float):
+        if _STATISTIC.fullmatch(statistic) and isinstance(value, float):
             record.setdefault(f"{name}_ms", {})[statistic.removesuffix("_s")] = value / MILLI
         elif key.endswith("_s") and not key.endswith("_per_s") and isinstance(value, float):
             record[f"{key.removesuffix('_s')}_ms"] = value / MILLI
