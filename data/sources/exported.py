@@ -14,6 +14,7 @@ from data.sources.metrics_text import stats_of
 NOT_EXPORTED = msg("not exported by this engine version")
 GPU_EXPORTER = msg("not in this text; the DCGM exporter says it")
 NEEDS_TWO = msg("needs two scrapes")
+BEYOND_BUCKETS = msg("lies outside the buckets of its histogram")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,15 +48,19 @@ class _Row:
     name: Message
     unit: str
     read: Read
-    rate: bool = False
-    """Known only between two scrapes."""
+    counter: str = ""
+    """What it is the rate of: known only between two scrapes."""
+    latency: str = ""
+    """The histogram it is read from."""
     gpu: bool = False
     """Of a GPU exporter, not of the engine."""
 
 
 def _reason(snapshot: MetricsSnapshot, row: _Row) -> Message:
-    if row.rate and snapshot.window_s is None:
+    if row.counter and getattr(snapshot, row.counter) is not None and snapshot.window_s is None:
         return NEEDS_TWO
+    if row.latency and getattr(snapshot, row.latency) is not None:
+        return BEYOND_BUCKETS
     return GPU_EXPORTER if row.gpu and not snapshot.gpus else NOT_EXPORTED
 
 
@@ -146,18 +151,20 @@ _CACHE = (
     _Row(layer=Layer.CACHE, name=msg("Prefix hit rate"), unit="share", read=_plain("prefix_hit_share")),
     _Row(
         layer=Layer.CACHE, name=msg("Tokens evicted per second"), unit="tokens/s",
-        read=_rate("evicted_tokens_total"), rate=True,
+        read=_rate("evicted_tokens_total"), counter="evicted_tokens_total",
     ),
-    _Row(layer=Layer.CACHE, name=msg("Preemptions per second"), unit="per_s", read=_rate("preemptions_total"), rate=True),
+    _Row(layer=Layer.CACHE, name=msg("Preemptions per second"), unit="per_s",
+         read=_rate("preemptions_total"), counter="preemptions_total"),
     _Row(
         layer=Layer.CACHE, name=msg("Offloaded per second"), unit="bytes/s",
-        read=_rate("offload_stored_bytes_total"), rate=True,
+        read=_rate("offload_stored_bytes_total"), counter="offload_stored_bytes_total",
     ),
     _Row(
         layer=Layer.CACHE, name=msg("Reloaded per second"), unit="tokens/s",
-        read=_rate("offload_loaded_tokens_total"), rate=True,
+        read=_rate("offload_loaded_tokens_total"), counter="offload_loaded_tokens_total",
     ),
-    _Row(layer=Layer.CACHE, name=msg("Cache outside the GPU in use"), unit="share", read=_plain("host_cache_usage_share")),
+    _Row(layer=Layer.CACHE, name=msg("Cache outside the GPU in use"), unit="share",
+         read=_plain("host_cache_usage_share")),
     _Row(layer=Layer.CACHE, name=msg("Mean life of a cache block"), unit="s", read=_lifetime),
 )  # fmt: skip
 _RESOURCE = (
@@ -178,7 +185,8 @@ _RESOURCE = (
     _Row(layer=Layer.RESOURCE, name=msg("NVLink, busiest GPU"), unit="bytes/s", gpu=True,
          read=_gpus("nvlink_bytes_per_s", max)),
     _Row(layer=Layer.RESOURCE, name=msg("GPU power, all"), unit="W", gpu=True, read=_gpus("power_w", sum)),
-    _Row(layer=Layer.RESOURCE, name=msg("CPU cores used by the server"), unit="number", read=_cpu, rate=True),
+    _Row(layer=Layer.RESOURCE, name=msg("CPU cores used by the server"), unit="number",
+         counter="cpu_seconds_total", read=_cpu),
     _Row(layer=Layer.RESOURCE, name=msg("CPU memory of the server"), unit="bytes", read=_plain("cpu_memory_bytes")),
     _Row(layer=Layer.RESOURCE, name=msg("Fragmentation of GPU memory"), unit="share", read=_never),
     _Row(layer=Layer.RESOURCE, name=msg("Storage and network bandwidth"), unit="bytes/s", read=_never),
@@ -186,18 +194,19 @@ _RESOURCE = (
 _SERVICE = (
     *(
         _Row(layer=Layer.SERVICE, name=msg("{latency}, {stat}", latency=label, stat=word), unit="ms",
-             read=_stat(field, stat))
+             latency=field, read=_stat(field, stat))
         for field, label in (("ttft", "TTFT"), ("itl", "ITL"), ("tpot", "TPOT"), ("e2e", "E2E"))
         for stat, word in (("mean_s", msg("mean")), ("p95_s", "P95"), ("p99_s", "P99"))
     ),
     _Row(layer=Layer.SERVICE, name=msg("Time in the queue, mean"), unit="ms", read=_stat("queue", "mean_s")),
     _Row(layer=Layer.SERVICE, name=msg("Requests waiting"), unit="count", read=_plain("requests_waiting")),
-    _Row(layer=Layer.SERVICE, name=msg("Requests answered per second"), unit="requests/s", rate=True,
-         read=_rate("requests_finished_total")),
-    _Row(layer=Layer.SERVICE, name=msg("Output tokens per second"), unit="tokens/s", rate=True,
-         read=_plain("output_tokens_per_s")),
+    _Row(layer=Layer.SERVICE, name=msg("Requests answered per second"), unit="requests/s",
+         counter="requests_finished_total", read=_rate("requests_finished_total")),
+    _Row(layer=Layer.SERVICE, name=msg("Output tokens per second"), unit="tokens/s",
+         counter="output_tokens_total", read=_plain("output_tokens_per_s")),
     _Row(layer=Layer.SERVICE, name=msg("Requests aborted or failed"), unit="share", read=_lost),
-    _Row(layer=Layer.SERVICE, name=msg("GPU seconds per request"), unit="s", rate=True, gpu=True, read=_gpu_seconds),
+    _Row(layer=Layer.SERVICE, name=msg("GPU seconds per request"), unit="s", gpu=True,
+         counter="requests_finished_total", read=_gpu_seconds),
     _Row(layer=Layer.SERVICE, name=msg("Timeouts"), unit="count", read=_never),
     _Row(layer=Layer.SERVICE, name=msg("Retries"), unit="count", read=_never),
     _Row(layer=Layer.SERVICE, name=msg("Out-of-memory events"), unit="count", read=_never),

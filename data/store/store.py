@@ -37,6 +37,7 @@ from data.store.records import (
     StoredSnapshot,
     StoredStartupLog,
 )
+from data.store.recordings import Recordings
 from data.store.rows import (
     calibration_row,
     file_row,
@@ -65,6 +66,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "calibration": ("calibrations", "calibration_id"),
     "scenario": ("scenarios", "scenario_id"),
     "review": ("reviews", "review_id"),
+    "recording": ("recordings", "recording_id"),
     **{kind: (table, "entry_id") for kind, table in OWN_TABLES.items()},
 }
 """What can be deleted and exported: table and id column. The only table names that ever reach a query."""
@@ -88,6 +90,7 @@ class Store:
 
     def __init__(self, path: Path | str) -> None:
         self._db = Database(path)
+        self.recordings = Recordings(self._db)
 
     def __enter__(self) -> Store:
         return self
