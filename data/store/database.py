@@ -15,6 +15,7 @@ import duckdb
 
 from calc.errors import StoreError
 from calc.messages import Message, msg
+from data.store.incoming import incoming_folder, sweep
 from data.store.schema import migrate
 
 MEMORY_LIMIT = "1GB"
@@ -48,7 +49,9 @@ class Database:
         self._writing = threading.Lock()
         self._naming = threading.Lock()
         self._last_id = 0
-        self._connection = _open(path)
+        self.incoming = incoming_folder(path)
+        """The one folder whose files this database may read."""
+        self._connection, self._loader = _open(path, self.incoming)
 
     def new_id(self) -> str:
         """A text id that no other writer makes and that sorts by the moment it was made."""
@@ -64,28 +67,53 @@ class Database:
             return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
 
     @contextmanager
+    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor for results too large for rows of Python."""
+        with self._cursor() as cursor:
+            yield cursor
+
+    @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor inside one transaction: everything in the block is stored, or nothing."""
-        with self._writing, self._cursor() as cursor:
-            cursor.execute("BEGIN TRANSACTION")
-            try:
-                yield cursor
-            except BaseException:
-                cursor.execute("ROLLBACK")
-                raise
-            cursor.execute("COMMIT")
+        with self._writing, self._cursor() as cursor, _transaction(cursor):
+            yield cursor
+
+    @contextmanager
+    def loading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """As :meth:`writing`, on the one cursor that can be asked how far it is (``query_progress``)."""
+        with self._writing, _said(self.path), _transaction(self._loader):
+            yield self._loader
 
     def close(self) -> None:
         """Write everything to the file and let another process have it."""
+        self._loader.close()
         self._connection.close()
+        sweep(self.incoming, everything=True)
 
     @contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        try:
-            with self._connection.cursor() as cursor:
-                yield cursor
-        except _STORAGE_ERRORS as error:
-            raise StoreError(_cannot_use(self.path, error)) from error
+        with _said(self.path), self._connection.cursor() as cursor:
+            yield cursor
+
+
+@contextmanager
+def _said(path: Path | str) -> Iterator[None]:
+    """What DuckDB says of its file, as a sentence for a user."""
+    try:
+        yield
+    except _STORAGE_ERRORS as error:
+        raise StoreError(_cannot_use(path, error)) from error
+
+
+@contextmanager
+def _transaction(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    cursor.execute("BEGIN TRANSACTION")
+    try:
+        yield
+    except BaseException:
+        cursor.execute("ROLLBACK")
+        raise
+    cursor.execute("COMMIT")
 
 
 def insert(cursor: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -99,7 +127,7 @@ def insert(cursor: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping
     cursor.execute(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values}", lists)
 
 
-def _open(path: Path | str) -> duckdb.DuckDBPyConnection:
+def _open(path: Path | str, incoming: Path) -> tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection]:
     try:
         if str(path) != IN_MEMORY:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -114,22 +142,30 @@ def _open(path: Path | str) -> duckdb.DuckDBPyConnection:
         ) from error
     except duckdb.Error as error:
         raise StoreError(_cannot_use(path, error)) from error
-    _prepare(connection, path)
-    return connection
+    return connection, _prepare(connection, path, incoming)
 
 
-def _prepare(connection: duckdb.DuckDBPyConnection, path: Path | str) -> None:
-    """Shut the door to other files and bring the tables up to date; a database that fails here is released again."""
+def _prepare(connection: duckdb.DuckDBPyConnection, path: Path | str, incoming: Path) -> duckdb.DuckDBPyConnection:
+    """Shut the door to all files but incoming ones, bring the tables up to date, and return the cursor for loading.
+
+    A database that fails here is released again. Settings of a cursor must be made before they are locked.
+    """
     try:
+        connection.execute("SET allowed_directories = [?]", [f"{incoming}/"])
         connection.execute("SET enable_external_access = false")
+        loader = connection.cursor()
+        loader.execute("SET enable_progress_bar = true")
+        loader.execute("SET enable_progress_bar_print = false")
         connection.execute("SET lock_configuration = true")
         migrate(connection, utc_now())
+        sweep(incoming)
     except duckdb.Error as error:
         connection.close()
         raise StoreError(_cannot_use(path, error)) from error
     except StoreError:
         connection.close()
         raise
+    return loader
 
 
 def _cannot_use(path: Path | str, error: duckdb.Error) -> Message:
