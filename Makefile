@@ -23,7 +23,8 @@ run: .venv/.run
 	@echo "Starting Plimsoll; Ctrl-C stops it."
 	@$(BIN)/streamlit run app.py --server.port $(PORT)
 
-test: check
+# With make -j2 the simulator compiles while the code is checked.
+test: check .venv/.run
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: .venv/.dev
@@ -64,15 +65,18 @@ venv: .venv/bin/python
 	done; \
 	echo "Plimsoll needs Python 3.11 or newer, and none was found as python3: install one (python.org) and try again." >&2; exit 1
 
-.venv/.run: .venv/bin/python requirements.txt pyproject.toml
+.venv/.packages: .venv/bin/python requirements.txt pyproject.toml
 	@echo "Installing about 1 GB into .venv; once, a few minutes"
 	@$(PIP) -r requirements.txt
 	@$(PIP) --no-deps --editable .
-	@echo "Compiling the simulator; once, two minutes"
-	@$(BIN)/python -c "from calc.simulator.simulate import warm_up; warm_up(further=True)"
 	@touch $@
 
-.venv/.dev: .venv/.run requirements-dev.txt
+.venv/.run: .venv/.packages
+	@echo "Compiling the simulator; once, about two minutes"
+	@$(BIN)/python -m calc.simulator.warm
+	@touch $@
+
+.venv/.dev: .venv/.packages requirements-dev.txt
 	@echo "Installing the tools of the tests"
 	@$(PIP) -r requirements-dev.txt
 	@touch $@

@@ -19,7 +19,7 @@ from calc.errors import PlimsollError
 @asynccontextmanager
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Open the store, compile the simulator in the background, and close the store cleanly at the end."""
-    from calc.simulator.simulate import warm_up
+    from calc.simulator.warm import warm_up
     from ui import resources
 
     try:

@@ -34,10 +34,6 @@ The compiled kernel leaps over steps in which nothing changes (:mod:`calc.simula
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
 from calc.simulator import layout as at
 from calc.simulator.contract import (
     BoolArray,
@@ -67,7 +63,6 @@ __all__ = [
     "result_of",
     "simulate",
     "tables_of",
-    "warm_up",
 ]
 
 MAX_EVENTS = 3_000_000
@@ -89,20 +84,6 @@ def simulate(
 def kernel_for(plan: RequestPlan, rules: SchedulerRules) -> Run:
     """The compiled kernel that knows what this plan and these rules use, and no more."""
     return kernel(managed=is_managed(plan, rules), paced=is_paced(plan, rules), joint=is_joint(plan, rules))
-
-
-def warm_up(*, further: bool = False) -> None:
-    """Compiles the kernel (or loads it from disk), so that the first visitor does not wait.
-
-    ``further`` also those that know classes, tiers and static batches, and speculation: as long again each.
-    """
-    few = np.full(2, 20, np.int64)
-    plan = RequestPlan(prompt_tokens=few, output_tokens=few, cached_tokens=few * 0, start_s=np.array([0.0, 0.1]))
-    rules, costs = SchedulerRules(max_tokens=16, max_seqs=2, total_blocks=8), StepCosts(tokens_s=np.full(3, 0.01))
-    simulate(plan, rules, costs)
-    if further:
-        simulate(plan, replace(rules, classes=(ClassRule(),)), costs)
-        simulate(replace(plan, pace_tokens=np.full(2, 1.5)), replace(rules, verified_tokens=2), costs)
 
 
 def result_of(plan: RequestPlan, rules: SchedulerRules, tables: Tables) -> SimulationResult:

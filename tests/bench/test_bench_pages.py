@@ -11,7 +11,7 @@ import pytest
 import streamlit
 from streamlit.testing.v1 import AppTest
 
-from calc.simulator.simulate import warm_up
+from calc.simulator.warm import warm_up
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted(page.stem for page in (ROOT / "pages").glob("*.py") if page.stem != "__init__")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from calc.search import SearchResult, Space, search
-from calc.simulator.simulate import warm_up
+from calc.simulator.warm import warm_up
 from data import catalogue
 from data.case import example_case, read_case
 from data.ways import other_formats
