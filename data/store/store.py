@@ -24,6 +24,7 @@ from data.store import codec, own
 from data.store.database import Database, insert, utc_now
 from data.store.export import to_csv
 from data.store.own import HIDDEN, OWN_TABLES
+from data.store.recordings import Recordings
 from data.store.records import (
     Action,
     AddOutcome,
@@ -37,7 +38,6 @@ from data.store.records import (
     StoredSnapshot,
     StoredStartupLog,
 )
-from data.store.recordings import Recordings
 from data.store.rows import (
     calibration_row,
     file_row,
