@@ -7,6 +7,7 @@ place, and the exit status is 1. Progress goes to standard error. Verbs import w
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import traceback
@@ -106,6 +107,39 @@ def read(files: tuple[Path, ...]) -> None:
     from data.questions import read as answer
 
     _answer_each(files, answer)
+
+
+def _numbers(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[float, ...]:
+    """Numbers between commas."""
+    try:
+        numbers = tuple(float(part) for part in (text or "").split(",") if part.strip())
+    except ValueError as error:
+        raise click.BadParameter(f"write numbers between commas, not {text!r}.") from error
+    if not all(map(math.isfinite, numbers)):
+        raise click.BadParameter("write finite numbers.")
+    return numbers
+
+
+@main.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--capacities", metavar="0,100,…", callback=_numbers, help="Blocks of one cache.")
+@click.option("--ttl", metavar="S,…", callback=_numbers, help="Seconds after which unused blocks are dropped.")
+@click.option("--replicas", type=click.IntRange(1), default=1, help="Each has a cache of its own of each capacity.")
+@click.option("--routing", type=click.Choice(["round-robin", "prefix-aware"]), default="round-robin", show_default=True)
+@click.option("--by-tenant", is_flag=True, help="The log's tenants never find each other's blocks.")
+@click.option("--tenants", type=click.IntRange(0), default=0, help="As if so many tenants sent the requests in turn.")
+@click.option("--own-caches", is_flag=True, help="Each tenant has an equal part of the capacity for itself.")
+@click.option("--full-blocks", is_flag=True, help="Only full blocks are cached, as in vLLM.")
+@click.option("--answers", is_flag=True, help="A later turn finds the blocks of the answer before it.")
+@click.option("--coarser", type=click.IntRange(1), default=1, help="Blocks of so many of the trace's.")
+def reuse(file: Path, capacities: tuple[float, ...], ttl: tuple[float, ...], **conditions: Any) -> None:
+    """Hit rate against cache capacity of a trace with block hashes, exactly, every capacity in one pass."""
+    from data.logs.reuse_answer import ReuseAsked, reuse_line
+
+    def answer(path: Path) -> dict[str, Any]:
+        return reuse_line(path, ReuseAsked(capacities_blocks=tuple(map(int, capacities)), ttl_s=ttl, **conditions))
+
+    _answer_each([file], answer)
 
 
 @main.command()
@@ -252,6 +286,27 @@ def probe(model_id: str, tp: int, device: str, time_cap: float) -> None:
         raise click.ClickException(str(error)) from error
     options = ["--json", shape, "--device", device, "--time-cap", str(time_cap)]
     sys.exit(subprocess.run([sys.executable, "-m", "probe", *options], check=False).returncode)
+
+
+@main.command("plan")
+@click.argument("scenario", metavar="[SCENARIO|-]", required=False, type=click.File("rb"))
+@click.option("--tool", "tools", multiple=True, help="Load generator, may be given several times; all of them if not.")
+@click.option("--set", "which", default="recommended", show_default=True, help="minimal, recommended or full.")
+@click.option("--url", default="http://HOST:8000", show_default=True, help="Where the server answers.")
+def plan_verb(scenario: BinaryIO | None, tools: tuple[str, ...], which: str, url: str) -> None:
+    """The evaluation matrix of a scenario, a cell a line with ready commands; the last line sums up."""
+    from data.case import example_case
+    from data.plan_answer import plan_lines
+
+    case = example_case() if scenario is None else _cases(scenario)[0]
+    try:
+        if isinstance(case, PlimsollError):
+            raise case
+        for line in plan_lines(case, which, tools, url):
+            _say(line)
+    except PlimsollError as error:
+        _say(_identity(case) | {"error": str(error)})
+        sys.exit(1)
 
 
 @main.command("bench-simulator")

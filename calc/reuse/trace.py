@@ -41,6 +41,10 @@ class BlockTrace:
     """Names of the k tenants."""
     session: IntArray | None = None
     """Shape (n), one number per conversation, -1 = of none; None = the log does not say."""
+    answer_blocks: IntArray | None = None
+    """Shape (n): so many ids at the end of each request are its answer's: cached, not asked for; None = no answers."""
+    cached_tokens: IntArray | None = None
+    """Shape (n): prompt tokens that the engine itself said it found, -1 = not said; None = the log does not say."""
 
     def __post_init__(self) -> None:
         if self.block_size_tokens < 1:
@@ -48,7 +52,15 @@ class BlockTrace:
                 msg("the block size must be at least 1 token, got {tokens}.", tokens=self.block_size_tokens)
             )
         requests = len(self.offsets) - 1
-        per_request = (self.prompt_tokens, self.output_tokens, self.arrival_s, self.tenant, self.session)
+        per_request = (
+            self.prompt_tokens,
+            self.output_tokens,
+            self.arrival_s,
+            self.tenant,
+            self.session,
+            self.answer_blocks,
+            self.cached_tokens,
+        )
         fits = all(values is None or len(values) == requests for values in per_request)
         if not (fits and requests >= 0 and self.offsets[0] == 0 and self.offsets[-1] == len(self.block_ids)):
             raise InputError(msg("a block trace must have one entry per request in each of its columns."))
@@ -59,8 +71,14 @@ class BlockTrace:
         return len(self.offsets) - 1
 
     @property
+    def looked_up(self) -> IntArray:
+        """Shape (n): leading blocks of each request that are looked up, those of its prompt."""
+        all_blocks = np.diff(self.offsets)
+        return all_blocks if self.answer_blocks is None else all_blocks - self.answer_blocks
+
+    @property
     def blocks(self) -> int:
-        """b, block ids of all prompts together, repeated ones counted each time."""
+        """b, block ids of all requests together, repeated ones counted each time."""
         return len(self.block_ids)
 
     @property
