@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+PATIENCE_S = 240
+"""For one run of a page's script: a load with rare features compiles its simulator first, beside another process."""
 EXCUSED = ("PLIMSOLL_CASES", "real observations", "--benchmark-skip", "GPU", "administrator", "only Linux")
 """Words in the reason of a skip that is no fault of the machine: optional material, speed tests, hardware, user."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import streamlit
-from conftest import ROOT
+from conftest import PATIENCE_S, ROOT
 from streamlit.testing.v1 import AppTest
 
 from calc.search import Space, search
@@ -23,14 +23,12 @@ from ui.alternatives import hunting
 from ui.alternatives.hunt import Hunt
 from ui.story import about_search
 
-PATIENCE_S = 120.0
-
 
 @pytest.fixture
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
     streamlit.cache_resource.clear()
-    yield AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=120).run()
+    yield AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S).run()
     streamlit.cache_resource.clear()
 
 

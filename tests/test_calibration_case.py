@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import streamlit
 from click.testing import CliRunner
+from conftest import PATIENCE_S
 from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
@@ -196,7 +197,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     streamlit.cache_resource.clear()
     content = json.dumps(RUN).encode()
     resources.store().add_file(read(content, "run.json"), file_id=content_id(content), size_bytes=len(content))
-    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60)
+    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S)
     app.query_params["latency_view"] = "calibration"
     yield clean(app.switch_page("../pages/latency.py").run())
     streamlit.cache_resource.clear()
@@ -249,7 +250,7 @@ def test_a_link_with_a_calibration_opens_calibrated(app: AppTest) -> None:
     press(app, "calibration_fit")
     press(app, "calibration_use")
     text = app.session_state["calibration"]
-    other = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60)
+    other = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S)
     other.query_params["calibration"] = text
     clean(other.switch_page("../pages/latency.py").run())
     assert json.loads(text)["source"] in said(other)

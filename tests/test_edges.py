@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import streamlit
+from conftest import PATIENCE_S
 from streamlit.testing.v1 import AppTest
 from test_pages import PAGES, ROOT, app, assert_clean, numbers, open_page  # noqa: F401
 
@@ -107,7 +108,7 @@ def test_a_hostile_link_opens_the_page_and_says_what_it_did_not_use(
 ) -> None:
     monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
     streamlit.cache_resource.clear()
-    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60)
+    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S)
     for key in LINKED:
         app.query_params[key] = value
     assert_clean(app.run())
@@ -248,7 +249,7 @@ def test_another_engine_forgets_a_version_it_has_not(app: AppTest) -> None:
 def test_a_store_that_cannot_be_opened_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLIMSOLL_STORE", "/proc/nowhere/store.duckdb")
     streamlit.cache_resource.clear()
-    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60).run()
+    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S).run()
     assert_clean(app)
     assert len(errors(app)) == 1
     streamlit.cache_resource.clear()

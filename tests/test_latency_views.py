@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import streamlit
+from conftest import PATIENCE_S
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,7 +22,7 @@ PICTURES = ("ttft", "itl", "e2e", "slo", "kv")
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
     streamlit.cache_resource.clear()
-    started = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60).run()
+    started = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S).run()
     yield started.switch_page("../pages/latency.py").run()
     streamlit.cache_resource.clear()
 
@@ -101,7 +102,7 @@ def test_a_link_opens_its_view_and_an_unknown_one_the_first(tmp_path: Path, monk
     monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
     streamlit.cache_resource.clear()
     for linked, opened in (("textbook", "textbook"), ("nonsense", "load")):
-        app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60)
+        app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S)
         app.query_params["latency_view"] = linked
         app.run().switch_page("../pages/latency.py").run()
         assert app.segmented_control(key="latency_view").value == opened

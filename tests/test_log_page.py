@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import streamlit
-from conftest import ROOT
+from conftest import PATIENCE_S, ROOT
 from streamlit.testing.v1 import AppTest
 
 LOG = """(APIServer pid=1) INFO vLLM API server version 0.32.0
@@ -26,7 +26,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     """The Memory page with the log view open, on a store of its own."""
     monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
     streamlit.cache_resource.clear()
-    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60).run()
+    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S).run()
     app.switch_page("../pages/memory.py").run()
     app.segmented_control(key="memory_view").set_value("log").run()
     yield app
@@ -89,7 +89,7 @@ def test_a_link_carries_the_measured_memory_to_a_server_without_the_log(
     link = dict(app.query_params)
     monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "other.duckdb"))
     streamlit.cache_resource.clear()
-    other = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60)
+    other = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S)
     for key, value in link.items():
         other.query_params[key] = value
     other.run()

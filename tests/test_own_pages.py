@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import streamlit
+from conftest import PATIENCE_S
 from streamlit.testing.v1 import AppTest
 
 from data import catalogue
@@ -38,7 +39,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
 
 def fresh(**query: str) -> AppTest:
     """A new visitor, with or without a link."""
-    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60)
+    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S)
     for key, value in query.items():
         app.query_params[key] = value
     return clean(app.switch_page("../pages/catalogue.py").run())

@@ -10,6 +10,7 @@ from time import monotonic, sleep
 
 import pytest
 import streamlit
+from conftest import PATIENCE_S
 from streamlit.testing.v1 import AppTest
 
 from ui import measuring
@@ -38,7 +39,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     """The whole app on a store of its own, after its first run."""
     monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
     streamlit.cache_resource.clear()
-    yield AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60).run()
+    yield AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S).run()
     streamlit.cache_resource.clear()
 
 
@@ -143,7 +144,7 @@ def test_switching_the_language_keeps_every_input(app: AppTest) -> None:
 def test_a_link_opens_its_scenario_and_is_kept_in_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
     streamlit.cache_resource.clear()
-    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60)
+    app = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S)
     app.query_params["rate"], app.query_params["gpu"], app.query_params["lang"] = "1.5", "h200", "zh_CN"
     app.run()
     assert_clean(app)

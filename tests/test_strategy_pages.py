@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import streamlit
+from conftest import PATIENCE_S
 from streamlit.testing.v1 import AppTest
 
 from calc.claims.table import HEADLINES
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
     streamlit.cache_resource.clear()
-    started = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=60).run()
+    started = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S).run()
     yield started.switch_page("../pages/latency.py").run()
     streamlit.cache_resource.clear()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import streamlit
+from conftest import PATIENCE_S
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,7 +18,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     """The whole app on a store of its own, asked for 61 GiB of weights and 8 GiB for one sequence on one 80 GB GPU."""
     monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
     streamlit.cache_resource.clear()
-    started = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=120)
+    started = AppTest.from_file(str(ROOT / "ui" / "shell.py"), default_timeout=PATIENCE_S)
     started.query_params |= {"tp": "1", "gpus": "1"}
     yield started.run()
     streamlit.cache_resource.clear()
