@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from calc.checks.growth import latency_growth_ratio
 from data.formats.row_checks import MAX_NUMBER
 from data.records import BenchmarkRun, LatencyStats
 
 Column = NDArray[np.float64]
 """One figure of every answered request; NaN where a request does not give it."""
 _PERCENTILES = (50, 90, 95, 99)
+_LENGTH_PERCENTILES = (50, 95, 99)
 
 
 def _none() -> Column:
@@ -71,7 +73,7 @@ def summed_up(figures: RequestFigures, run: BenchmarkRun) -> BenchmarkRun:
         "e2e": stats_of(figures.e2e_s),
     }
     kept = {name: value for name, value in found.items() if value is not None and getattr(run, name) is None}
-    return replace(run, **kept)  # type: ignore[arg-type]  # the names are fields of the record, each with its own type
+    return replace(run, extra=_further(figures) | dict(run.extra), **kept)  # type: ignore[arg-type]  # the names are fields of the record, each with its own type
 
 
 def column(values: Iterable[object]) -> Column:
@@ -110,6 +112,24 @@ def duration_s(figures: RequestFigures) -> float | None:
         return None
     span = float(ended.max() - started.min())
     return span if span > 0 else None
+
+
+def length_percentiles(name: str, tokens: Column) -> dict[str, float]:
+    """``input_tokens_p50`` and so on over the requests that say their tokens."""
+    known = tokens[np.isfinite(tokens)]
+    if not known.size:
+        return {}
+    return {f"{name}_tokens_p{share}": float(np.percentile(known, share)) for share in _LENGTH_PERCENTILES}
+
+
+def _further(figures: RequestFigures) -> dict[str, float | str]:
+    """Spread of the lengths, and whether latency grew over the run."""
+    further: dict[str, float | str] = {
+        **length_percentiles("input", figures.input_tokens),
+        **length_percentiles("output", figures.output_tokens),
+    }
+    growth = latency_growth_ratio(figures.e2e_s, figures.started_s)
+    return further if growth is None else further | {"latency_growth_ratio": growth}
 
 
 def _number(value: object) -> float:

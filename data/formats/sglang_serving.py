@@ -122,7 +122,7 @@ def _failures(item: JsonObject, completed: int | None) -> tuple[int | None, int 
 def _extra(item: JsonObject, details: Details) -> dict[str, float | str]:
     arrivals: dict[str, float | str] = {"arrivals": "trace"} if item.get("request_rate") == "trace" else {}
     server = facts(part(item, "server_info"), _SERVER_FACTS)
-    return facts(item, _FACTS) | server | arrivals | details.lengths()
+    return facts(item, _FACTS) | server | arrivals | details.further()
 
 
 def _flags(item: JsonObject, completed: int | None) -> tuple[str, ...]:

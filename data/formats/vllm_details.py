@@ -5,6 +5,7 @@ The arrays are used only where they reproduce the summary's own figures; a short
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calc.checks.growth import latency_growth_ratio
+from data.formats.request_figures import length_percentiles
+
 AGREES = 0.01
 """Largest relative difference between the arrays' mean or percentile and the summary's; beyond it they are ignored."""
 _PERCENTILES = {"p50_s": 50, "p90_s": 90, "p95_s": 95, "p99_s": 99}
-_LENGTH_PERCENTILES = (50, 95, 99)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +27,8 @@ class Details:
 
     seconds: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     tokens: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    growth_ratio: float | None = None
+    """Latency late in the run over early in it, where starts are listed and a trend is seen."""
 
     def complete(self, name: str, stats: Mapping[str, float]) -> dict[str, float]:
         """``stats`` with the percentiles it lacks, when the arrays agree with those it has."""
@@ -36,14 +41,12 @@ class Details:
             return dict(stats)
         return computed | dict(stats)
 
-    def lengths(self) -> dict[str, float]:
-        """Percentiles of prompt and output tokens over requests."""
-        return {
-            f"{name}_tokens_p{share}": float(np.percentile(values, share))
-            for name, values in self.tokens.items()
-            if values.size
-            for share in _LENGTH_PERCENTILES
-        }
+    def further(self) -> dict[str, float]:
+        """Percentiles of prompt and output tokens over requests, and the growth of latency."""
+        found: dict[str, float] = {}
+        for name, values in self.tokens.items():
+            found |= length_percentiles(name, values)
+        return found if self.growth_ratio is None else found | {"latency_growth_ratio": self.growth_ratio}
 
 
 def from_details(raw: Mapping[str, Any]) -> Details:
@@ -59,7 +62,12 @@ def from_details(raw: Mapping[str, Any]) -> Details:
     seconds = {"ttft": first[answered]}
     if isinstance(gaps, list) and len(gaps) == outputs.size:
         seconds |= _from_gaps(first, gaps, outputs)
-    return Details(seconds=seconds, tokens=tokens)
+    whole, started = _numbers(raw.get("latencies")), _numbers(raw.get("start_times"))
+    if whole.size == outputs.size:
+        seconds["e2e"] = whole[answered]
+    begun = started[answered] if started.size == outputs.size else np.empty(0)
+    growth = latency_growth_ratio(seconds["e2e"], begun) if "e2e" in seconds else None
+    return Details(seconds=seconds, tokens=tokens, growth_ratio=growth)
 
 
 def _from_gaps(
@@ -77,11 +85,16 @@ def _from_gaps(
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:
-    """A list of finite non-negative numbers; empty when it is anything else."""
+    """A list of finite non-negative numbers; empty when it is anything else. Large files bring arrays."""
+    if isinstance(values, array):
+        return _checked(np.frombuffer(values))
     if not isinstance(values, list) or not all(isinstance(v, int | float) for v in values):
         return np.empty(0)
     try:
-        array = np.asarray(values, dtype=np.float64)
+        return _checked(np.asarray(values, dtype=np.float64))
     except OverflowError:
         return np.empty(0)
-    return array if bool(np.isfinite(array).all() and (array >= 0).all()) else np.empty(0)
+
+
+def _checked(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values if bool(np.isfinite(values).all() and (values >= 0).all()) else np.empty(0)

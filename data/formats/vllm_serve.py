@@ -20,8 +20,10 @@ from data.formats.row_checks import RefusedRow, check_row
 from data.formats.vllm_details import Details, from_details
 from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
 
-SIGNATURE = ("mean_ttft_ms", "request_throughput", "duration", "completed")
-"""Keys every version writes; with ``model_id`` or ``tokenizer_id`` no other tool writes all of them."""
+SIGNATURE = ("request_throughput", "duration", "completed")
+LATENCY_SIGNS = ("mean_ttft_ms", "mean_e2el_ms")
+"""Keys every version writes, with one of these latencies (embeddings have no TTFT) and ``model_id`` or
+``tokenizer_id``; no other tool writes all of them."""
 
 _STATS = {
     "mean": "mean_s",
@@ -95,9 +97,9 @@ def _raw_runs(document: Document) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _has_signature(item: Any) -> bool:
-    return (
-        isinstance(item, dict) and all(k in item for k in SIGNATURE) and ("model_id" in item or "tokenizer_id" in item)
-    )
+    if not isinstance(item, dict) or not all(key in item for key in SIGNATURE):
+        return False
+    return any(key in item for key in LATENCY_SIGNS) and ("model_id" in item or "tokenizer_id" in item)
 
 
 def _csv_runs(table_text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -147,7 +149,7 @@ def _run(raw: Mapping[str, Any], tool: str, line: int) -> BenchmarkRun:
         peak_concurrency=count(raw, "max_concurrent_requests"),
         extra=_extra(raw, details),
         line=line,
-        flags=("zero_may_be_missing",) if completed and _zero_latency(raw) else (),
+        flags=_flags(raw, completed),
         ttft=latencies.get("ttft"),
         tpot=latencies.get("tpot"),
         itl=latencies.get("itl"),
@@ -196,6 +198,14 @@ def _latencies(raw: Mapping[str, Any], details: Details) -> dict[str, LatencySta
     return found
 
 
+def _flags(raw: Mapping[str, Any], completed: int) -> tuple[str, ...]:
+    """Latencies of 0, and an embedding run: it answers with no tokens."""
+    flags = ["zero_may_be_missing"] if completed and _zero_latency(raw) else []
+    if "total_output_tokens" not in raw and "mean_ttft_ms" not in raw:
+        flags.append("no_token_metrics")
+    return tuple(flags)
+
+
 def _zero_latency(raw: Mapping[str, Any]) -> bool:
     return any(_stats(raw, keys).get("mean_s") == 0 for keys in _LATENCY_KEYS.values())
 
@@ -221,4 +231,4 @@ def _extra(raw: Mapping[str, Any], details: Details) -> dict[str, float | str]:
             extra[f"{key.removesuffix('_ms')}_s"] = kept * MILLI
         else:
             extra[key[:MAX_TEXT]] = kept
-    return extra | details.lengths()
+    return extra | details.further()
