@@ -18,7 +18,7 @@ from data.sources.metric_names import HISTOGRAMS, LIFETIME
 from data.sources.metrics_text import stats_of
 
 MAX_NAME = 200
-MAX_BUCKETS, MAX_GPUS, MAX_SETTINGS = 100, 512, 16
+MAX_BUCKETS, MAX_GPUS, MAX_SETTINGS = 200, 512, 16
 LARGEST_NUMBER = 1e18
 """Beyond any counter; 10^18 bytes are an exabyte."""
 _TEXTS = ("source", "model")
@@ -49,6 +49,15 @@ def read_entry(line: Any) -> Entry:
         snapshot=snapshot,
         problem=None if problem is None else _read_problem(problem),
     )
+
+
+def is_bounded(entry: Entry) -> bool:
+    """Whether a line can be written and read again: an exporter may send anything under a known name."""
+    try:
+        read_entry(entry_object(entry))
+    except ValueError:
+        return False
+    return True
 
 
 def broken(name: str, number: int, reason: str) -> UnreadableFile:

@@ -29,6 +29,8 @@ COUNTERS = names.COUNTERS
 HISTOGRAMS = names.HISTOGRAMS
 _SIGN = re.compile(r"^(?:vllm:|sglang:|trtllm[_:]|nv_trt_llm_|DCGM_FI_)[A-Za-z_]", re.MULTILINE)
 """A line that starts with a metric of one of these exporters."""
+MAX_NAME = 200
+"""Signs kept of what a label says."""
 _LOST_REASONS = ("abort", "error")
 _SETTINGS = {
     "block_size": "block_size",
@@ -153,7 +155,7 @@ def _snapshot(samples: Sequence[Sample], index: Index) -> MetricsSnapshot:
     models = sorted({s.labels["model_name"] for s in samples if s.labels.get("model_name")})
     return MetricsSnapshot(
         source=_source(samples),
-        model=", ".join(models) or None,
+        model=", ".join(models)[:MAX_NAME] or None,
         engines=_engines(index),
         requests_finished_total=finished,
         requests_aborted_total=aborted,
@@ -254,7 +256,7 @@ def _settings(index: Index) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in (names.VLLM_SETTINGS, names.SGLANG_SETTINGS, names.TRT_SETTINGS):
         labels = index[name][0].labels if name in index else {}
-        found |= {ours: labels[key] for key, ours in _SETTINGS.items() if labels.get(key, "None") != "None"}
+        found |= {ours: labels[key][:MAX_NAME] for key, ours in _SETTINGS.items() if labels.get(key, "None") != "None"}
     block = _first(index, names.TRT_BLOCK_TOKENS, max)
     return {**({"block_size": f"{block:.0f}"} if block is not None else {}), **found}
 
