@@ -6,10 +6,14 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import ROOT
 
-from calc.checks.validity import DECLARED, RULES, RunFacts, check_repeats, check_run, compare
+from calc.checks.codes import CODES, document
+from calc.checks.gpus import imbalanced, too_few_samples
+from calc.checks.growth import latency_growth_ratio
+from calc.checks.validity import DECLARED, RULES, RunFacts, check_repeats, check_run, check_warming, compare
 from calc.evidence import Percentiles
 
 FINE = RunFacts(
@@ -41,7 +45,9 @@ _CODES = (
 )
 CLOSED_LIST = frozenset(_CODES.split())
 """Every code a caller has to know; none is added or dropped in passing."""
+KNOWN = replace(FINE, gpu="h100-sxm", gpu_count=2, engine="vllm", engine_version="0.19.0")
 NONE_KNOWN = {"tpot": Percentiles(), "itl": Percentiles(), "e2e": Percentiles()}
+ONLY_E2E = NONE_KNOWN | {"ttft": Percentiles(), "e2e": Percentiles(mean_s=2.1)}
 
 
 def codes(**change: Any) -> dict[str, str]:
@@ -59,10 +65,16 @@ FIRES: list[tuple[str, str, dict[str, Any]]] = [
     ("failed_requests", "W", {"failed": None, "success_share": 0.995}),
     ("failures_unknown", "I", {"failed": None, "num_prompts": None}),
     ("few_requests", "W", {"num_prompts": 80, "completed": 80, "duration_s": 20.1}),
+    ("few_requests", "W", {"num_prompts": 640, "completed": 640, "duration_s": 160.6}),
+    ("incomplete_requests", "W", {"incomplete": 60}),
+    ("rate_not_reached", "W", {"schedule_delay_s": 0.4}),
+    ("saturated", "W", {"latency_growth_ratio": 3.1}),
     ("start_burst", "W", {"max_concurrency": 500, "request_rate_per_s": None}),
     ("all_at_once", "I", {"request_rate_per_s": None, "request_rate_is_infinite": True}),
     ("coordinated_omission", "W", {"max_concurrency": 50}),
     ("warm_cache", "W", {"prefix_hit_share": 0.3, "reuse_declared": False}),
+    ("warm_cache", "W", {"prefix_hit_share": 0.3, "dataset": "random"}),
+    ("no_streaming", "E", ONLY_E2E),
     ("no_streaming", "E", {"ttft": Percentiles(mean_s=2.05), "e2e": Percentiles(mean_s=2.1)}),
     ("unit_implausible", "E", {"tpot": Percentiles(mean_s=0.00001, p50_s=0.00001)}),
     ("unit_implausible", "E", {"e2e": Percentiles(mean_s=2100.0)}),
@@ -94,7 +106,19 @@ def test_a_code_fires_on_its_own_case(code: str, severity: str, change: dict[str
     ("code", "change"),
     [
         ("failed_requests", {"failed": 12}),
-        ("few_requests", {"num_prompts": 100, "completed": 100}),
+        ("few_requests", {"num_prompts": 1000, "completed": 1000}),
+        ("few_requests", NONE_KNOWN | {"num_prompts": 40, "completed": 40, "ttft": Percentiles(mean_s=0.1)}),
+        ("incomplete_requests", {"incomplete": 30}),
+        ("rate_not_reached", {"schedule_delay_s": 0.02}),
+        ("saturated", {"latency_growth_ratio": 1.4}),
+        ("saturated", {"latency_growth_ratio": 3.1, "flags": ("prompts_shared",)}),
+        ("coordinated_omission", {"max_concurrency": 50, "peak_concurrency": 31}),
+        ("warm_cache", {"prefix_hit_share": 0.3, "dataset": "prefix_repetition_random"}),
+        ("warm_cache", {"prefix_hit_share": 0.3, "dataset": "random", "reuse_declared": True}),
+        (
+            "no_streaming",
+            NONE_KNOWN | {"ttft": Percentiles(), "e2e": Percentiles(mean_s=2.1), "flags": ("not_serving",)},
+        ),
         ("start_burst", {"max_concurrency": 400, "request_rate_per_s": None}),
         ("start_burst", {"max_concurrency": 2, "num_prompts": 8, "completed": 8}),
         ("all_at_once", {"request_rate_is_infinite": True, "num_prompts": 10, "completed": 10}),
@@ -144,6 +168,75 @@ def test_a_factor_of_a_thousand_in_any_latency_is_found() -> None:
             assert {"unit_implausible", "no_streaming"} & codes(**{name: wrong}).keys(), (name, factor)
 
 
+def test_the_factor_that_makes_a_wrong_unit_fit_is_named() -> None:
+    """Seconds labelled as milliseconds in every column, in one column, and no unit that could help."""
+    small = {
+        name: Percentiles(
+            mean_s=(getattr(FINE, name).mean_s or 0) / 1000, p50_s=(getattr(FINE, name).p50_s or 0) / 1000
+        )
+        for name in ("ttft", "tpot", "itl", "e2e")
+    }
+    everything = check_run(replace(FINE, **small))
+    assert any("every latency x 1,000 would fit" in str(finding.text) for finding in everything)
+    assert "E2E x 1,000" in _unit(e2e=small["e2e"])
+    assert "TPOT / 1,000" in _unit(tpot=Percentiles(mean_s=10.0, p50_s=10.0))
+    assert "No factor of 1,000" in _unit(e2e=Percentiles(mean_s=4.5, p50_s=4.5))
+
+
+def _unit(**change: Any) -> str:
+    return next(str(one.text) for one in check_run(replace(FINE, **change)) if one.code == "unit_implausible")
+
+
+def test_the_thinnest_percentile_is_named() -> None:
+    few = replace(FINE, num_prompts=150, completed=150, duration_s=37.65)
+    text = next(str(one.text) for one in check_run(few) if one.code == "few_requests")
+    assert "P99" in text
+    assert "1,000" in text
+
+
+def test_ttft_that_falls_between_equal_runs_is_a_warm_cache() -> None:
+    cold = replace(FINE, ttft=Percentiles(mean_s=0.8, p50_s=0.8), input_tokens_mean=4000.0)
+    warm = replace(cold, ttft=Percentiles(mean_s=0.1, p50_s=0.1))
+    finding = check_warming([cold, warm])
+    assert finding is not None
+    assert finding.code == "warm_cache"
+    assert check_warming([warm, cold]) is None, "a rising TTFT is another matter"
+    assert check_warming([cold, replace(warm, request_rate_per_s=1.0)]) is None, "a lighter load explains it"
+    assert check_warming([cold, replace(warm, input_tokens_mean=400.0)]) is None, "shorter prompts explain it"
+    assert check_warming([replace(cold, input_tokens_mean=40.0), replace(warm, input_tokens_mean=40.0)]) is None
+
+
+def test_runs_are_put_into_their_order_in_time_where_they_say_it() -> None:
+    cold = replace(FINE, ttft=Percentiles(p50_s=0.8), input_tokens_mean=4000.0, started_at="20260818-021333")
+    warm = replace(cold, ttft=Percentiles(p50_s=0.1), started_at="20260818-031333")
+    assert check_warming([warm, cold]) is not None
+
+
+def test_latency_that_rises_through_an_overloaded_run_is_a_trend_and_noise_is_none() -> None:
+    """An M/D/1 queue offered 1.2 times what it can serve grows without end; at half load it does not."""
+    rng = np.random.default_rng(5)
+    for rate, grows in ((1.2, True), (0.5, False)):
+        starts = np.cumsum(rng.exponential(1 / rate, 600))
+        finished, waits = 0.0, []
+        for start in starts:
+            finished = max(finished, float(start)) + 1.0
+            waits.append(finished - float(start))
+        ratio = latency_growth_ratio(np.array(waits), starts)
+        assert (ratio is not None and ratio > 2) == grows
+    assert latency_growth_ratio(np.arange(1.0, 601.0), np.zeros(600)) is None, "all sent at once"
+    assert latency_growth_ratio(np.array([1.0, 9.0]), np.array([0.0, 1.0])) is None
+
+
+def test_gpus_that_share_unevenly_are_found() -> None:
+    assert imbalanced(((0.9, 0.88, 0.93), (70e9, 69e9, 70e9))) is None
+    assert imbalanced(((0.9, None), ())) is None
+    uneven = imbalanced(((0.9, 0.4),))
+    assert uneven is not None
+    assert uneven.code == "imbalanced_gpus"
+    assert too_few_samples(10) is None
+    assert too_few_samples(3) is not None
+
+
 def test_repeats_within_a_fifth_agree() -> None:
     def run(rate: float) -> RunFacts:
         return replace(FINE, request_throughput_per_s=rate)
@@ -161,10 +254,14 @@ def test_repeats_within_a_fifth_agree() -> None:
         {"output_tokens_mean": 220.0},
         {"request_rate_per_s": None, "max_concurrency": 32},
         {"failed": 100},
+        {"gpu_count": 4},
+        {"gpu": "h200"},
+        {"engine_version": "0.20.0"},
+        {"flags": ("server_side",)},
     ],
 )
 def test_runs_of_other_lengths_arrivals_or_failures_are_not_compared(change: dict[str, Any]) -> None:
-    found = compare(FINE, replace(FINE, **change))
+    found = compare(KNOWN, replace(KNOWN, **change))
     assert found is not None
     assert found.code == "not_comparable"
 
@@ -175,9 +272,17 @@ def test_equal_runs_may_be_compared() -> None:
 
 def test_every_code_the_source_can_raise_is_on_the_closed_list_and_none_is_missing() -> None:
     raised = set(DECLARED)
-    for name in ("validity.py", "validity_load.py", "validity_numbers.py"):
-        raised |= set(re.findall(r'code="([a-z0-9_]+)"', (ROOT / "calc" / "checks" / name).read_text(encoding="utf-8")))
-    assert raised == CLOSED_LIST
+    for path in (ROOT / "calc" / "checks").glob("*.py"):
+        raised |= set(re.findall(r'code="([a-z0-9_]+)"', path.read_text(encoding="utf-8")))
+    assert raised == CLOSED_LIST == set(CODES)
+
+
+def test_the_page_of_codes_says_what_the_rules_do() -> None:
+    """Its thresholds are the rules' constants; its severities are those that rules raise."""
+    assert (ROOT / "docs" / "validity.md").read_text(encoding="utf-8") == document()
+    raised = [(code, severity) for code, severity, _ in FIRES]
+    raised += [(code, severity) for code, (severity, _) in DECLARED.items()]
+    assert not [(code, severity) for code, severity in raised if severity not in CODES[code].severity.split("/")]
 
 
 def test_every_sentence_prints_with_its_numbers() -> None:

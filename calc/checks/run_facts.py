@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TypeAlias
 
 from calc.evidence import Percentiles
@@ -23,12 +23,17 @@ class RunFacts:
     max_concurrency: int | None = None
     achieved_concurrency: float | None = None
     """Requests in flight on the mean, as the file states it."""
+    peak_concurrency: int | None = None
+    """Most requests in flight at any moment, never less than there were."""
     num_prompts: int | None = None
     completed: int | None = None
     failed: int | None = None
+    incomplete: int | None = None
+    """Requests cut off by the end of the run."""
     success_share: float | None = None
     duration_s: float | None = None
     input_tokens_mean: float | None = None
+    input_tokens_p50: float | None = None
     output_tokens_mean: float | None = None
     request_throughput_per_s: float | None = None
     output_token_throughput_per_s: float | None = None
@@ -41,10 +46,23 @@ class RunFacts:
     prefix_hit_share: float | None = None
     client_queue_timed: bool = False
     """True when the client's own waiting is part of the file."""
+    schedule_delay_s: float | None = None
+    """How far the client sent behind its own schedule, at the highest percentile the file has."""
+    latency_growth_ratio: float | None = None
+    """Median latency of the last third of the requests over that of the first, where it is a trend and no chance."""
+    dataset: str | None = None
+    """What the prompts were made of, in the tool's word: ``random``, ``sharegpt``, ``prefix_repetition`` …"""
     reuse_declared: bool | None = None
     """False when the run was meant to have no prefix reuse."""
     prefill_limit_tokens_per_s: float | None = None
     """Fastest possible prefill of this model on these GPUs, when the caller knows it."""
+    started_at: str | None = None
+    """When the run began, as text that sorts by time."""
+    tool: str | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    gpu: str | None = None
+    gpu_count: int | None = None
     settings: tuple[tuple[str, str | float], ...] = ()
     """Further settings that tell two runs apart: GPU, GPU count, swept engine options."""
     table: bool = False
@@ -69,6 +87,12 @@ Rule: TypeAlias = Callable[[RunFacts], ValidityFinding | None]
 def latencies(facts: RunFacts) -> tuple[Percentiles, ...]:
     """TTFT, TPOT, ITL and E2E."""
     return facts.ttft, facts.tpot, facts.itl, facts.e2e
+
+
+def scaled(stats: Percentiles, factor: float) -> Percentiles:
+    """Every statistic times ``factor``; what is not known stays so."""
+    known = {field.name: getattr(stats, field.name) for field in fields(Percentiles)}
+    return Percentiles(**{name: None if value is None else value * factor for name, value in known.items()})
 
 
 def has_tail(facts: RunFacts) -> bool:

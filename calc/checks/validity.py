@@ -5,15 +5,19 @@ Codes are a closed list. Some only the reader of a file can know (:data:`DECLARE
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from calc.checks.run_facts import ERROR, INFO, WARNING, Rule, RunFacts, ValidityFinding, achieved_per_s
-from calc.checks.validity_load import FAILED_WARNING_SHARE, LOAD_RULES
+from calc.checks.run_facts import ERROR, INFO, WARNING, Rule, RunFacts, ValidityFinding
+from calc.checks.several import across_runs, check_repeats, check_warming, compare
+from calc.checks.validity_load import LOAD_RULES
 from calc.checks.validity_numbers import NUMBER_RULES
 from calc.messages import Message, msg
 
-__all__ = ["DECLARED", "RULES", "RunFacts", "ValidityFinding", "check_repeats", "check_run", "compare"]
+__all__ = [
+    "DECLARED", "RULES", "RunFacts", "ValidityFinding", "across_runs", "check_repeats", "check_run", "check_warming",
+    "compare",
+]  # fmt: skip
 
 RULES: tuple[Rule, ...] = (*LOAD_RULES, *NUMBER_RULES)
 """Every rule on one load point."""
@@ -30,6 +34,15 @@ DECLARED: Mapping[str, tuple[str, Message]] = MappingProxyType(
         "headers_only": (
             WARNING,
             msg("the client timed the response headers of a stream, not its tokens: time the whole answer."),
+        ),
+        "few_requests": (WARNING, msg("few iterations: a mean needs 30 of them, a P99 1,000. Run longer.")),
+        "all_at_once": (
+            INFO,
+            msg("every request was handed over at the start, so TTFT holds their queue: it is no service level."),
+        ),
+        "throughput_inconsistent": (
+            WARNING,
+            msg("this tool's throughput of single requests disagrees with their tokens and time: it is left out."),
         ),
         "itl_includes_ttft": (
             WARNING,
@@ -58,85 +71,17 @@ DECLARED: Mapping[str, tuple[str, Message]] = MappingProxyType(
 )
 """Codes a reader raises itself, with severity and sentence."""
 
-REPEAT_TOLERANCE = 0.2
-LENGTH_TOLERANCE = 0.05
-
 
 def check_run(facts: RunFacts) -> tuple[ValidityFinding, ...]:
-    """Every finding on one load point, computed ones first."""
-    found = (rule(facts) for rule in RULES)
-    return (*(finding for finding in found if finding is not None), *_declared(facts.flags))
+    """Every finding on one load point, each code once: computed ones first, for they have numbers."""
+    found = [finding for rule in RULES if (finding := rule(facts)) is not None]
+    by_code: dict[str, ValidityFinding] = {}
+    for finding in (*found, *_declared(facts.flags)):
+        by_code.setdefault(finding.code, finding)
+    return tuple(by_code.values())
 
 
 def _declared(flags: Sequence[str]) -> Iterator[ValidityFinding]:
     for flag in flags:
         severity, text = DECLARED[flag]
         yield ValidityFinding(code=flag, severity=severity, text=text)
-
-
-def check_repeats(runs: Sequence[RunFacts]) -> ValidityFinding | None:
-    """``runs_differ`` when two runs of one setting disagree by more than 20 % in throughput."""
-    rates: dict[tuple[object, ...], list[float]] = {}
-    for run in runs:
-        achieved = achieved_per_s(run)
-        if achieved is not None:
-            rates.setdefault(_setting(run), []).append(achieved)
-    for repeats in rates.values():
-        if max(repeats) > (1 + REPEAT_TOLERANCE) * min(repeats):
-            text = msg(
-                "repeats of one setting reach {low:rate} and {high:rate}: find out what differed before using either.",
-                low=min(repeats),
-                high=max(repeats),
-            )
-            return ValidityFinding(code="runs_differ", severity=WARNING, text=text, fields=("request_throughput",))
-    return None
-
-
-def _setting(run: RunFacts) -> tuple[object, ...]:
-    return (
-        run.model,
-        run.request_rate_per_s,
-        run.request_rate_is_infinite,
-        run.max_concurrency,
-        run.num_prompts,
-        run.input_tokens_mean,
-        run.settings,
-    )
-
-
-def compare(a: RunFacts, b: RunFacts) -> ValidityFinding | None:
-    """``not_comparable`` when two runs differ in lengths, arrivals or failed share."""
-    reasons = (reason(a, b) for reason in _DIFFERENCES)
-    text = next((r for r in reasons if r is not None), None)
-    return None if text is None else ValidityFinding(code="not_comparable", severity=WARNING, text=text)
-
-
-def _lengths_differ(a: RunFacts, b: RunFacts) -> Message | None:
-    for mean_a, mean_b in ((a.input_tokens_mean, b.input_tokens_mean), (a.output_tokens_mean, b.output_tokens_mean)):
-        if mean_a and mean_b and abs(mean_a - mean_b) > LENGTH_TOLERANCE * min(mean_a, mean_b):
-            return msg(
-                "mean lengths are {a:tok} and {b:tok}: compare runs of the same lengths only.", a=mean_a, b=mean_b
-            )
-    return None
-
-
-def _arrivals_differ(a: RunFacts, b: RunFacts) -> Message | None:
-    if (a.request_rate_per_s is None) == (b.request_rate_per_s is None):
-        return None
-    return msg("one run sends at a fixed rate, the other when answers come back: their latencies cannot be compared.")
-
-
-def _failures_differ(a: RunFacts, b: RunFacts) -> Message | None:
-    shares = [run.failed / run.num_prompts for run in (a, b) if run.failed is not None and run.num_prompts]
-    if len(shares) < len((a, b)) or abs(shares[0] - shares[1]) <= FAILED_WARNING_SHARE:
-        return None
-    return msg(
-        "{a:pct} and {b:pct} of requests failed: the faster run may have lost the slow ones.", a=shares[0], b=shares[1]
-    )
-
-
-_DIFFERENCES: tuple[Callable[[RunFacts, RunFacts], Message | None], ...] = (
-    _lengths_differ,
-    _arrivals_differ,
-    _failures_differ,
-)

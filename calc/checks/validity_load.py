@@ -11,15 +11,20 @@ from calc.checks.run_facts import (
     ValidityFinding,
     achieved_per_s,
     answered,
-    has_tail,
+    latencies,
 )
 from calc.evidence import Percentiles
 from calc.messages import msg
 
 FAILED_WARNING_SHARE = 0.01
 FAILED_ERROR_SHARE = 0.10
-MIN_FOR_TAIL = 100
-"""Below this many answers the P99 is the slowest request and the P90 rests on fewer than ten."""
+"""Shares of requests sent, from which a run is marked and from which it cannot be used."""
+FEWEST_FOR = (("P90", 100), ("P95", 200), ("P99", 1000))
+"""Answers from which about ten requests lie beyond the percentile."""
+INCOMPLETE_SHARE = 0.02
+"""Fewer cut off at the end change no figure that is read."""
+COLD_START_REQUESTS = 100
+"""In longer runs the first requests no longer move the mean so far."""
 MIN_FOR_MEAN = 30
 """Below this many answers even a mean is not settled (bench iterations)."""
 BURST_REQUESTS_PER_USER = 5
@@ -29,11 +34,21 @@ SMALLEST_BURST = 4
 ALL_AT_ONCE_REQUESTS = 16
 """So many prompts of usual length no longer fit into one engine step, the rest queue."""
 REACHED_SHARE = 0.9
+"""Of the requested rate."""
 DRAIN_TOLERANCE = 1.25
 """Send time plus the slowest request explains the run's duration up to this factor."""
 COLD_START_RATIO = 3.0
 """Mean over median; a load alone does not part them so far in a short run."""
 WARM_HIT_SHARE = 0.01
+"""Of prompt tokens; less is the template every prompt begins with."""
+SCHEDULE_DELAY_S = 0.1
+"""A client this late was busy with itself."""
+GROWTH_RATIO = 2.0
+"""Latency of the last third over the first from which a run is not steady."""
+MADE_OF_CHANCE = ("random",)
+"""Data sets whose prompts share nothing unless a server has seen them before."""
+SHARED_BY_DESIGN = ("prefix", "shared")
+"""Words in the name of a data set whose prompts begin alike."""
 
 
 def _failures(facts: RunFacts) -> ValidityFinding | None:
@@ -69,15 +84,37 @@ def _failures_unknown(facts: RunFacts) -> ValidityFinding | None:
 
 
 def _few_requests(facts: RunFacts) -> ValidityFinding | None:
+    """The highest percentile that too few answers carry; without one, too few for a mean."""
     count = answered(facts)
-    needed = MIN_FOR_TAIL if has_tail(facts) else MIN_FOR_MEAN
-    if not count or count >= needed:
+    if not count:
         return None
+    thin = [(name, needed) for name, needed in FEWEST_FOR if count < needed and _has(facts, name)]
+    if not thin and count >= MIN_FOR_MEAN:
+        return None
+    name, needed = thin[-1] if thin else (msg("mean"), MIN_FOR_MEAN)
     text = msg(
-        "{answered:count} requests: a P90 needs 100, a P95 200, a P99 1,000 of them. Run longer for a tail to trust.",
+        "{answered:count} requests: a {name} needs {needed:count}. Run longer.",
         answered=count,
+        name=name,
+        needed=needed,
     )
     return ValidityFinding(code="few_requests", severity=WARNING, text=text, fields=("completed",))
+
+
+def _has(facts: RunFacts, percentile: str) -> bool:
+    return any(getattr(stats, f"{percentile.lower()}_s") is not None for stats in latencies(facts))
+
+
+def _incomplete(facts: RunFacts) -> ValidityFinding | None:
+    cut, done = facts.incomplete, facts.completed
+    if not cut or done is None or cut <= INCOMPLETE_SHARE * (done + cut):
+        return None
+    text = msg(
+        "{cut:count} requests were cut off by the end of the run: the slow ones are missing from latency, and their "
+        "tokens from throughput. Run longer.",
+        cut=cut,
+    )
+    return ValidityFinding(code="incomplete_requests", severity=WARNING, text=text, fields=("incomplete",))
 
 
 def _start_burst(facts: RunFacts) -> ValidityFinding | None:
@@ -110,13 +147,16 @@ def _all_at_once(facts: RunFacts) -> ValidityFinding | None:
 
 
 def _coordinated_omission(facts: RunFacts) -> ValidityFinding | None:
-    if facts.request_rate_per_s is None or facts.max_concurrency is None or facts.client_queue_timed:
+    cap = facts.max_concurrency
+    if facts.request_rate_per_s is None or cap is None or facts.client_queue_timed:
         return None
+    if facts.peak_concurrency is not None and facts.peak_concurrency < cap:
+        return None  # the cap held nobody back
     text = msg(
         "{rate:rate} were to be sent, but at most {users:count} at a time: waiting in the client is not timed, "
         "so latency is a lower bound. Remove the cap.",
         rate=facts.request_rate_per_s,
-        users=facts.max_concurrency,
+        users=cap,
     )
     return ValidityFinding(
         code="coordinated_omission", severity=WARNING, text=text, fields=("request_rate", "max_concurrency")
@@ -159,7 +199,7 @@ def _cold_start(facts: RunFacts) -> ValidityFinding | None:
     """Whole requests when E2E is known, else their beginning."""
     stats = facts.e2e if facts.e2e.mean_s and facts.e2e.p50_s else facts.ttft
     count = answered(facts)
-    if not stats.mean_s or not stats.p50_s or not count or count > MIN_FOR_TAIL:
+    if not stats.mean_s or not stats.p50_s or not count or count > COLD_START_REQUESTS:
         return None
     if stats.mean_s < COLD_START_RATIO * stats.p50_s:
         return None
@@ -171,9 +211,35 @@ def _cold_start(facts: RunFacts) -> ValidityFinding | None:
     return ValidityFinding(code="cold_start", severity=WARNING, text=text, fields=("ttft", "e2e"))
 
 
+def _late_client(facts: RunFacts) -> ValidityFinding | None:
+    """The load generator ran behind its own schedule: what it timed is partly its own waiting."""
+    delay = facts.schedule_delay_s
+    if delay is None or delay <= SCHEDULE_DELAY_S:
+        return None
+    text = msg(
+        "requests were sent up to {delay:ms} behind schedule: the load generator is the bottleneck. Give it more "
+        "processes or a lower rate.",
+        delay=delay,
+    )
+    return ValidityFinding(code="rate_not_reached", severity=WARNING, text=text, fields=("request_rate",))
+
+
+def _growing(facts: RunFacts) -> ValidityFinding | None:
+    """Conversations grow by themselves; any other load whose latency grows outruns the server."""
+    ratio = facts.latency_growth_ratio
+    if ratio is None or ratio < GROWTH_RATIO or "prompts_shared" in facts.flags:
+        return None
+    text = msg(
+        "latency grew {ratio:.2g}-fold from the first third of the run to the last: requests pile up, and a longer run "
+        "would show more. Lower the load.",
+        ratio=ratio,
+    )
+    return ValidityFinding(code="saturated", severity=WARNING, text=text, fields=("e2e", "ttft"))
+
+
 def _warm_cache(facts: RunFacts) -> ValidityFinding | None:
     hits = facts.prefix_hit_share
-    if hits is None or hits < WARM_HIT_SHARE or facts.reuse_declared is not False:
+    if hits is None or hits < WARM_HIT_SHARE or not _without_reuse(facts):
         return None
     text = msg(
         "{hits:pct} of prompt tokens came from the cache in a run without reuse: reset the cache or change the seed.",
@@ -182,14 +248,25 @@ def _warm_cache(facts: RunFacts) -> ValidityFinding | None:
     return ValidityFinding(code="warm_cache", severity=WARNING, text=text, fields=("prefix_hit_share",))
 
 
+def _without_reuse(facts: RunFacts) -> bool:
+    """Declared so, or the prompts are random and somebody would have to have sent them before."""
+    if facts.reuse_declared is not None:
+        return not facts.reuse_declared
+    name = (facts.dataset or "").lower()
+    return any(word in name for word in MADE_OF_CHANCE) and not any(word in name for word in SHARED_BY_DESIGN)
+
+
 LOAD_RULES: tuple[Rule, ...] = (
     _failures,
     _failures_unknown,
     _few_requests,
+    _incomplete,
     _start_burst,
     _all_at_once,
     _coordinated_omission,
     _rate,
+    _late_client,
+    _growing,
     _cold_start,
     _warm_cache,
 )

@@ -2,6 +2,7 @@
 
 from data.catalogue.completed import completed
 from data.catalogue.doubts import doubts
+from data.catalogue.named import gpus_named, model_named
 from data.catalogue.presets import Preset, presets
 from data.catalogue.tables import ModelEntry, engine, engines, gpu, gpus, model, models, runtimes
 
@@ -14,7 +15,9 @@ __all__ = [
     "engines",
     "gpu",
     "gpus",
+    "gpus_named",
     "model",
+    "model_named",
     "models",
     "presets",
     "runtimes",

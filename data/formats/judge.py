@@ -1,44 +1,43 @@
-"""From a reader's load points to validity findings: the rules live in ``calc``, this maps the record onto them."""
+"""From a reader's load points to validity findings: the rules live in ``calc``, this maps the record onto them.
+
+Of ``extra`` the rules know: ``schedule_delay_*_s`` (how late the client sent), ``client_queue*`` (its own waiting is
+timed), ``latency_growth_ratio``, ``dataset`` or ``dataset_name``, ``input_tokens_p50`` and ``engine_version``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from calc.checks.validity import RunFacts, ValidityFinding, check_repeats, check_run
+from calc.checks.gpus import imbalanced, too_few_samples
+from calc.checks.validity import DECLARED, RunFacts, ValidityFinding, across_runs, check_run
 from calc.evidence import Percentiles
+from calc.hardware import Gpu
 from calc.messages import msg
-from data.records import BenchmarkRun, LatencyStats, RunWarning
+from data.declared import reuse_declared
+from data.prefill_limits import NO_OWN, prefill_limit
+from data.records import BenchmarkRun, GpuLog, LatencyStats, RunDeclaration, RunWarning
 
 HAND_MADE = ""
 """``tool`` of a run read from somebody's own table."""
-P99_REQUESTS = 1000
-"""A P99 rests on ten requests from here on."""
+DELAY_STATISTICS = ("p99", "p95", "p90", "mean")
+"""Of the client's delay, the first that is there counts."""
+BUSY_SHARE = 0.1
+"""GPUs that are all below it did nothing, so no split can be seen."""
 
 _SHARED = (
-    "model",
-    "request_rate_per_s",
-    "request_rate_is_infinite",
-    "max_concurrency",
-    "achieved_concurrency",
-    "num_prompts",
-    "completed",
-    "failed",
-    "success_share",
-    "duration_s",
-    "input_tokens_mean",
-    "output_tokens_mean",
-    "request_throughput_per_s",
-    "output_token_throughput_per_s",
-    "total_token_throughput_per_s",
-    "ambiguous_throughput_per_s",
-    "prefix_hit_share",
+    "tool", "model", "engine", "gpu", "gpu_count", "request_rate_per_s", "request_rate_is_infinite", "max_concurrency",
+    "achieved_concurrency", "peak_concurrency", "num_prompts", "completed", "failed", "incomplete", "success_share",
+    "duration_s", "input_tokens_mean", "output_tokens_mean", "request_throughput_per_s",
+    "output_token_throughput_per_s", "total_token_throughput_per_s", "ambiguous_throughput_per_s", "prefix_hit_share",
     "flags",
-)
+)  # fmt: skip
 """Fields of the same name and unit in both dataclasses."""
 
 
-def facts_of(run: BenchmarkRun) -> RunFacts:
-    """What the validity rules need of one load point."""
+def facts_of(
+    run: BenchmarkRun, declaration: RunDeclaration | None = None, own_gpus: Mapping[str, Gpu] = NO_OWN
+) -> RunFacts:
+    """What the validity rules need of one load point, on which its declaration already lies."""
     return RunFacts(
         **{name: getattr(run, name) for name in _SHARED},
         ttft=_percentiles(run.ttft),
@@ -46,28 +45,59 @@ def facts_of(run: BenchmarkRun) -> RunFacts:
         itl=_percentiles(run.itl),
         e2e=_percentiles(run.e2e),
         client_queue_timed=any("client_queue" in key for key in run.extra),
+        schedule_delay_s=_first(run, *(f"schedule_delay_{statistic}_s" for statistic in DELAY_STATISTICS)),
+        latency_growth_ratio=_first(run, "latency_growth_ratio"),
+        input_tokens_p50=_first(run, "input_tokens_p50"),
+        dataset=_text(run, "dataset", "dataset_name"),
+        started_at=run.date,
+        engine_version=_version(run, declaration),
+        reuse_declared=reuse_declared(declaration),
+        prefill_limit_tokens_per_s=prefill_limit(run, declaration, own_gpus),
         settings=_settings(run),
         table=run.tool == HAND_MADE,
     )
 
 
-def warnings_of(run: BenchmarkRun) -> tuple[RunWarning, ...]:
+def warnings_of(
+    run: BenchmarkRun, declaration: RunDeclaration | None = None, own_gpus: Mapping[str, Gpu] = NO_OWN
+) -> tuple[RunWarning, ...]:
     """Findings on one load point."""
-    return tuple(_warning(finding) for finding in check_run(facts_of(run)))
+    return tuple(_warning(finding) for finding in check_run(facts_of(run, declaration, own_gpus)))
+
+
+def warnings_by_run(runs: Sequence[BenchmarkRun]) -> tuple[tuple[RunWarning, ...], ...]:
+    """Findings on each load point of a file, those it shares with the others of the file among them."""
+    return tuple(tuple(_warning(finding) for finding in findings) for findings in _findings(runs))
+
+
+def _findings(runs: Sequence[BenchmarkRun]) -> list[tuple[ValidityFinding, ...]]:
+    facts = [facts_of(run) for run in runs]
+    shared = across_runs(facts)
+    found = []
+    for place, fact in enumerate(facts):
+        by_code = {finding.code: finding for finding in (*shared.get(place, ()), *check_run(fact))}
+        found.append(tuple(by_code.values()))
+    return found
 
 
 def warnings_of_file(runs: Sequence[BenchmarkRun]) -> tuple[tuple[RunWarning, ...], tuple[str, ...]]:
     """One warning per code, the gravest first of its kind, and note codes for what is only worth knowing."""
-    facts = [facts_of(run) for run in runs]
-    found = [finding for fact in facts for finding in check_run(fact)]
-    repeats = check_repeats(facts)
-    if repeats is not None:
-        found.append(repeats)
     by_code: dict[str, list[ValidityFinding]] = {}
-    for finding in found:
-        by_code.setdefault(finding.code, []).append(finding)
+    for findings in _findings(runs):
+        for finding in findings:
+            by_code.setdefault(finding.code, []).append(finding)
     warnings = tuple(_joined(findings, len(runs)) for findings in by_code.values())
-    return warnings, tuple(dict.fromkeys(note for fact in facts for note in _notes(fact)))
+    return warnings, tuple(dict.fromkeys(note for run in runs for note in _notes(run)))
+
+
+def warnings_of_log(log: GpuLog, codes: Sequence[str] = ()) -> tuple[RunWarning, ...]:
+    """Findings on a log of GPU readings; ``codes`` are those only its reader can know."""
+    busy = log.busy_shares if max((share or 0.0 for share in log.busy_shares), default=0.0) >= BUSY_SHARE else ()
+    found = (too_few_samples(log.samples), imbalanced((busy, log.memory_used_peaks_bytes)))
+    computed = [_warning(finding) for finding in found if finding is not None]
+    known = {warning.code for warning in computed}
+    flagged = (RunWarning(code=code, severity=DECLARED[code][0], text=DECLARED[code][1]) for code in codes)
+    return (*computed, *(warning for warning in flagged if warning.code not in known))
 
 
 def _joined(findings: Sequence[ValidityFinding], runs: int) -> RunWarning:
@@ -83,15 +113,30 @@ def _warning(finding: ValidityFinding) -> RunWarning:
     return RunWarning(code=finding.code, severity=finding.severity, text=finding.text, fields=finding.fields)
 
 
-def _notes(facts: RunFacts) -> list[str]:
-    answered = facts.completed if facts.completed is not None else facts.num_prompts
-    has_p99 = any(stats.p99_s is not None for stats in (facts.ttft, facts.tpot, facts.itl, facts.e2e))
-    notes = ["p99_of_few_requests"] if has_p99 and answered and answered < P99_REQUESTS else []
-    if facts.table and (facts.input_tokens_mean is None or facts.output_tokens_mean is None):
+def _notes(run: BenchmarkRun) -> list[str]:
+    """What a hand-made table has no columns for is seen on the page."""
+    if run.tool != HAND_MADE:
+        return []
+    notes = []
+    if run.input_tokens_mean is None or run.output_tokens_mean is None:
         notes.append("no_length_columns")
-    if facts.table and facts.failed is None and facts.success_share is None:
+    if run.failed is None and run.success_share is None:
         notes.append("no_failure_columns")
     return notes
+
+
+def _first(run: BenchmarkRun, *keys: str) -> float | None:
+    """The first of these further facts that is a number."""
+    return next((value for key in keys if isinstance(value := run.extra.get(key), float | int)), None)
+
+
+def _text(run: BenchmarkRun, *keys: str) -> str | None:
+    return next((value for key in keys if isinstance(value := run.extra.get(key), str)), None)
+
+
+def _version(run: BenchmarkRun, declaration: RunDeclaration | None) -> str | None:
+    written = _text(run, "engine_version")
+    return written if written is not None or declaration is None else declaration.engine_version
 
 
 def _settings(run: BenchmarkRun) -> tuple[tuple[str, str | float], ...]:
