@@ -38,10 +38,6 @@ BAD: dict[str, tuple[bytes, str]] = {
     "header without rows": (HEADER.encode(), "no row"),
     "a quote never closed": ((HEADER + '1,"2,3\n4,5,6\n7,8,9\n').encode(), "quote"),
     "every row broken": ((HEADER + "1,-2,3\n4,x y z,6\n").encode(), "none of its 2 rows"),
-    "a tool's table without units": (
-        b"Concurrency,Inferences/Second,Client Send,p50 latency\n1,69,2,13891\n",
-        "Triton",
-    ),
     "a table of unrelated columns": (b"name,age,city\nAnn,31,Bonn\nBob,44,Ulm\n", "expected"),
 }
 

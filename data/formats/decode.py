@@ -55,7 +55,7 @@ def decode(content: bytes, name: str) -> tuple[str, str | None]:
 
 def refuse_size(content: bytes, name: str) -> None:
     """Raise when a file is empty or too large to be read."""
-    if not content.strip():
+    if not content or content.isspace():
         raise UnreadableFile(
             msg("{file}: a benchmark result was expected, but the file is empty: export it again.", file=name)
         )

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 
 from data.formats.decode import decode, refuse_size
 from data.formats.json_values import JsonValue, parse_values
+from data.formats.large_json import LARGE_BYTES, parse_large
 from data.formats.packed import unpack
 from data.formats.yaml_values import looks_like_yaml, parse_yaml
 from data.records import RowProblem
 
 SQLITE = b"SQLite format 3\x00"
 """First bytes of a database; only the reader of its tool opens it."""
+
+_FIRST_BYTES = 100
+_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +24,7 @@ class Document:
 
     name: str
     text: str
-    """Decoded; empty for a binary file that a reader opens itself (SQLite)."""
+    """Decoded; empty for a binary file that a reader opens itself (SQLite), and for large JSON."""
     content: bytes = b""
     """The bytes as they came, unpacked when they were packed with gzip."""
     notes: tuple[str, ...] = ()
@@ -35,6 +39,10 @@ def open_document(content: bytes, name: str) -> Document:
     if content.startswith(SQLITE):
         refuse_size(content, name)
         return Document(name=name, text="", content=content)
+    if len(content) > LARGE_BYTES and content[:_FIRST_BYTES].lstrip(_BEFORE_JSON).startswith((b"{", b"[")):
+        refuse_size(content, name)
+        values, problems = parse_large(content, name)
+        return Document(name=name, text="", content=content, values=values, problems=problems)
     text, note = decode(content, name)
     notes = () if note is None else (note,)
     values, problems = _values(text, name)
