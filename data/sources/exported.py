@@ -123,6 +123,16 @@ def _lost(snapshot: MetricsSnapshot) -> float | None:
     return lost / (finished + lost) if finished is not None and lost is not None and finished + lost else None
 
 
+def mean_busy_share(snapshot: MetricsSnapshot) -> float | None:
+    """Mean share of time in which the GPUs are busy."""
+    return _gpus("busy_share", _mean)(snapshot)
+
+
+def fullest_memory_bytes(snapshot: MetricsSnapshot) -> float | None:
+    """Memory used on the fullest GPU."""
+    return _gpus("memory_used_bytes", max)(snapshot)
+
+
 def _gpu_seconds(snapshot: MetricsSnapshot) -> float | None:
     """GPUs of the text × window ÷ requests finished in it."""
     finished, window = snapshot.requests_finished_total, snapshot.window_s
@@ -138,7 +148,8 @@ def _transfer(gpu: GpuMetrics) -> float | None:
     return sum(known) if known else None
 
 
-def _pcie(snapshot: MetricsSnapshot) -> float | None:
+def pcie_bytes_per_s(snapshot: MetricsSnapshot) -> float | None:
+    """Both directions of the busiest GPU."""
     known = [value for gpu in snapshot.gpus if (value := _transfer(gpu)) is not None]
     return max(known) if known else None
 
@@ -181,7 +192,7 @@ _RESOURCE = (
          read=_gpus("dram_active_share", _mean)),
     _Row(layer=Layer.RESOURCE, name=msg("Busy share, busiest less idlest GPU"), unit="share", gpu=True,
          read=_gpus("busy_share", _spread)),
-    _Row(layer=Layer.RESOURCE, name=msg("PCIe, busiest GPU"), unit="bytes/s", gpu=True, read=_pcie),
+    _Row(layer=Layer.RESOURCE, name=msg("PCIe, busiest GPU"), unit="bytes/s", gpu=True, read=pcie_bytes_per_s),
     _Row(layer=Layer.RESOURCE, name=msg("NVLink, busiest GPU"), unit="bytes/s", gpu=True,
          read=_gpus("nvlink_bytes_per_s", max)),
     _Row(layer=Layer.RESOURCE, name=msg("GPU power, all"), unit="W", gpu=True, read=_gpus("power_w", sum)),
