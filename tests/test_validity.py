@@ -177,10 +177,23 @@ def test_the_factor_that_makes_a_wrong_unit_fit_is_named() -> None:
         for name in ("ttft", "tpot", "itl", "e2e")
     }
     everything = check_run(replace(FINE, **small))
-    assert any("every latency x 1,000 would fit" in str(finding.text) for finding in everything)
+    assert any("Every latency x 1,000 would fit" in str(finding.text) for finding in everything)
     assert "E2E x 1,000" in _unit(e2e=small["e2e"])
     assert "TPOT / 1,000" in _unit(tpot=Percentiles(mean_s=10.0, p50_s=10.0))
-    assert "No factor of 1,000" in _unit(e2e=Percentiles(mean_s=4.5, p50_s=4.5))
+    assert "Every latency x 1,000,000" in _unit(
+        **{name: Percentiles(mean_s=(getattr(FINE, name).mean_s or 0) / 1e6) for name in ("ttft", "tpot", "itl", "e2e")}
+    )
+
+
+def test_an_e2e_off_by_less_than_a_unit_is_a_count_of_tokens_not_a_wrong_label() -> None:
+    """A published run with speculation: E2E 1,284 ms, TTFT 51 ms, TPOT 10.8 ms and 63 tokens, which makes 719 ms."""
+    speculated = codes(
+        ttft=Percentiles(mean_s=0.0506), tpot=Percentiles(mean_s=0.0108), e2e=Percentiles(mean_s=1.2835),
+        output_tokens_mean=63.0, output_token_throughput_per_s=None, total_token_throughput_per_s=None,
+    )  # fmt: skip
+    assert speculated == {"throughput_inconsistent": "W"} | {
+        c: s for c, s in speculated.items() if c == "itl_is_chunk_gap"
+    }
 
 
 def _unit(**change: Any) -> str:

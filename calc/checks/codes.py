@@ -151,9 +151,9 @@ CODES: Mapping[str, Code] = MappingProxyType(
         ),
         "unit_implausible": Code(
             severity="E",
-            when=f"E2E and TTFT + TPOT·(n − 1) differ by > {_pct(plausible.IDENTITY_TOLERANCE)}; throughput × E2E "
-            f"outside {_LOW:g}–{_HIGH:g} × concurrency (Little's law); or > {plausible.MAX_STREAM_TOKENS_PER_S:,.0f} "
-            "tokens/s in one answer",
+            when=f"E2E and TTFT + TPOT·(n − 1) differ by > {_pct(plausible.IDENTITY_TOLERANCE)} and a factor of 1,000 "
+            f"explains it; throughput × E2E outside {_LOW:g}–{_HIGH:g} × concurrency (Little's law); TTFT above E2E; "
+            f"or > {plausible.MAX_STREAM_TOKENS_PER_S:,.0f} tokens/s in one answer",
             do="choose the unit: the sentence names the factor of 1,000 that makes everything fit",
             source="github.com/fw-ai/benchmark/issues/5",
         ),
@@ -196,8 +196,9 @@ CODES: Mapping[str, Code] = MappingProxyType(
         ),
         "throughput_inconsistent": Code(
             severity="W",
-            when=f"tokens, time and rate disagree by > {_pct(numbers.THROUGHPUT_TOLERANCE)}",
-            do="check which one is right",
+            when=f"tokens, time and rate disagree by > {_pct(numbers.THROUGHPUT_TOLERANCE)}; or E2E and TTFT + "
+            f"TPOT·(n − 1) by > {_pct(plausible.IDENTITY_TOLERANCE)} and no unit explains it",
+            do="check which one is right; trust E2E before TPOT",
             source="github.com/ray-project/llmperf-leaderboard/issues/15",
         ),
         "throughput_ambiguous": Code(

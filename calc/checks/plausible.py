@@ -18,12 +18,13 @@ MAX_STREAM_TOKENS_PER_S = 1000.0
 """No engine streams one answer faster."""
 USUAL_TPOT_S = 1.0
 """Hardly an engine takes longer for a token; where two units would fit, this tells which."""
-UNIT_FACTORS = (1000.0, 0.001)
-"""Seconds taken for milliseconds, and the other way."""
+UNIT_FACTORS = (1e3, 1e-3, 1e6, 1e-6)
+"""Seconds taken for milliseconds and the other way, then milliseconds and nanoseconds."""
+NO_REPAIR = msg("No factor of 1,000 makes it fit: check which column is which.")
 _LATENCIES = ("ttft", "tpot", "itl", "e2e")
 REPAIRS: Mapping[tuple[str, ...], Message] = MappingProxyType(
     {
-        _LATENCIES: msg("every latency"),
+        _LATENCIES: msg("Every latency"),
         ("e2e",): Message("E2E"),
         ("ttft",): Message("TTFT"),
         ("tpot", "itl"): Message("TPOT"),
@@ -35,15 +36,29 @@ REPAIRS: Mapping[tuple[str, ...], Message] = MappingProxyType(
 
 
 def unit_implausible(facts: RunFacts) -> ValidityFinding | None:
-    """What contradicts, and the one change of unit that resolves it."""
+    """What contradicts, and the one change of unit that resolves it.
+
+    An E2E that is off by anything but a thousand is no wrong unit: see :func:`miscounted`.
+    """
     reason = _contradiction(facts)
     if reason is None or no_streaming(facts) is not None:
         return None
-    text = msg("{reason} {repair}", reason=reason, repair=_repair(facts))
+    repair = _repair(facts)
+    if repair is None and reason == _identity(facts):
+        return None
+    text = msg("{reason} {repair}", reason=reason, repair=repair or NO_REPAIR)
     return ValidityFinding(code="unit_implausible", severity=ERROR, text=text, fields=("ttft", "tpot", "e2e"))
 
 
-def _repair(facts: RunFacts) -> Message:
+def miscounted(facts: RunFacts) -> Message | None:
+    """E2E and its parts differ, and no unit explains it: tokens were counted otherwise than they were timed."""
+    reason = _identity(facts)
+    if reason is None or no_streaming(facts) is not None or _repair(facts) is not None:
+        return None
+    return msg("{reason} Tokens were counted otherwise than they were timed: trust E2E, not TPOT.", reason=reason)
+
+
+def _repair(facts: RunFacts) -> Message | None:
     """Of the changes that leave no contradiction, the first that leaves usual times per token too."""
     fitting = [
         (what, factor, changed)
@@ -52,9 +67,14 @@ def _repair(facts: RunFacts) -> Message:
         if _contradiction(changed := _rescaled(facts, names, factor)) is None
     ]
     if not fitting:
-        return msg("No factor of 1,000 makes it fit: check which column is which.")
+        return None
     what, factor, _ = next((one for one in fitting if (one[2].tpot.mean_s or 0.0) <= USUAL_TPOT_S), fitting[0])
-    return _times(what, factor)
+    return msg(
+        "{what} {sign} {factor:count} would fit: choose that unit.",
+        what=what,
+        sign="x" if factor > 1 else "/",
+        factor=max(factor, 1 / factor),
+    )
 
 
 def _rescaled(facts: RunFacts, names: tuple[str, ...], factor: float) -> RunFacts:
@@ -62,12 +82,6 @@ def _rescaled(facts: RunFacts, names: tuple[str, ...], factor: float) -> RunFact
         scaled(getattr(facts, name), factor) if name in names else getattr(facts, name) for name in _LATENCIES
     )
     return replace(facts, ttft=ttft, tpot=tpot, itl=itl, e2e=e2e)
-
-
-def _times(what: Message, factor: float) -> Message:
-    if factor > 1:
-        return msg("{what} x 1,000 would fit: seconds were taken for milliseconds. Choose the unit.", what=what)
-    return msg("{what} / 1,000 would fit: milliseconds were taken for seconds. Choose the unit.", what=what)
 
 
 def _contradiction(facts: RunFacts) -> Message | None:

@@ -25,6 +25,8 @@ INCOMPLETE_SHARE = 0.02
 """Fewer cut off at the end change no figure that is read."""
 COLD_START_REQUESTS = 100
 """In longer runs the first requests no longer move the mean so far."""
+NOT_SENT_BY_A_CLIENT = frozenset({"not_serving", "server_side", "needs_companion"})
+"""Flags of files in which no client's requests could fail, or whose companion says it."""
 MIN_FOR_MEAN = 30
 """Below this many answers even a mean is not settled (bench iterations)."""
 BURST_REQUESTS_PER_USER = 5
@@ -77,7 +79,8 @@ def _failed_share(facts: RunFacts) -> tuple[float | None, float]:
 
 
 def _failures_unknown(facts: RunFacts) -> ValidityFinding | None:
-    if facts.table or facts.failed is not None or facts.num_prompts is not None or facts.success_share is not None:
+    known = facts.failed is not None or facts.num_prompts is not None or facts.success_share is not None
+    if facts.table or known or NOT_SENT_BY_A_CLIENT.intersection(facts.flags):
         return None
     text = msg("the file does not say how many requests failed: look into the tool's log.")
     return ValidityFinding(code="failures_unknown", severity=INFO, text=text, fields=("failed",))

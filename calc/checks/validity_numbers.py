@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from calc.checks.plausible import unit_implausible
+from calc.checks.plausible import miscounted, unit_implausible
 from calc.checks.prefill import prefill_above_roofline
 from calc.checks.run_facts import (
     ERROR,
@@ -24,6 +24,10 @@ THROUGHPUT_TOLERANCE = 0.05
 """Relative; rounding and a tail outside the window explain less."""
 
 
+LENGTHS_ELSEWHERE = frozenset({"no_token_metrics", "needs_companion", "lengths_nominal"})
+"""Flags that already say what is to be known of lengths."""
+
+
 def _throughput_inconsistent(facts: RunFacts) -> ValidityFinding | None:
     for written, computed in _throughput_pairs(facts):
         if abs(written - computed) > THROUGHPUT_TOLERANCE * computed:
@@ -34,7 +38,10 @@ def _throughput_inconsistent(facts: RunFacts) -> ValidityFinding | None:
                 computed=computed,
             )
             return ValidityFinding(code="throughput_inconsistent", severity=WARNING, text=text, fields=("throughput",))
-    return None
+    odd = miscounted(facts)
+    if odd is None:
+        return None
+    return ValidityFinding(code="throughput_inconsistent", severity=WARNING, text=odd, fields=("tpot", "e2e"))
 
 
 def _throughput_pairs(facts: RunFacts) -> Iterator[tuple[float, float]]:
@@ -64,7 +71,7 @@ def _throughput_ambiguous(facts: RunFacts) -> ValidityFinding | None:
 def _lengths_missing(facts: RunFacts) -> ValidityFinding | None:
     if facts.table or (facts.input_tokens_mean is not None and facts.output_tokens_mean is not None):
         return None
-    if facts.completed == 0:
+    if facts.completed == 0 or LENGTHS_ELSEWHERE.intersection(facts.flags):
         return None
     text = msg("prompt or output length is not known: latency and throughput cannot be compared without it.")
     return ValidityFinding(
@@ -73,7 +80,7 @@ def _lengths_missing(facts: RunFacts) -> ValidityFinding | None:
 
 
 def _model_missing(facts: RunFacts) -> ValidityFinding | None:
-    if facts.model:
+    if facts.model or "needs_companion" in facts.flags:
         return None
     text = msg("the file does not name the model: choose it.")
     return ValidityFinding(code="model_missing", severity=INFO, text=text, fields=("model",))
