@@ -14,6 +14,8 @@ from calc.reuse.trace import BlockTrace, FloatArray, IntArray
 
 MAX_LIMITS = 32
 """Most time limits looked at in one pass: each keeps a curve of its own."""
+TIME_GRAIN_S = 1e-6
+"""Times of logs are good to a microsecond at best: an age that exceeds a limit by less does not."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,13 +61,14 @@ class HitCurve:
         """Capacity in blocks that lies highest above the line from no cache to the ceiling.
 
         Up to there a block finds more than the mean block of the way to the ceiling, beyond it less (the point of
-        largest distance from the chord: Satopää et al., "Finding a kneedle in a haystack", 2011).
+        largest distance from the chord: Satopää et al., "Finding a kneedle in a haystack", 2011). Where nothing lies
+        above the line, as with a scan that only a whole cache helps, it is the end of the way.
         """
         end = self.capacity_for(1.0)
         if end == 0:
             return 0
         reached = self.found_tokens[: end + 1] / self.found_tokens[end]
-        return int(np.argmax(reached - np.arange(end + 1) / end))
+        return end - int(np.argmax((reached - np.arange(end + 1) / end)[::-1]))
 
     def _places(self, capacities_blocks: Sequence[int] | IntArray) -> IntArray:
         return np.clip(np.asarray(capacities_blocks, dtype=np.int64), 0, len(self.found_tokens) - 1)
@@ -90,7 +93,7 @@ def curves_with_limits(trace: BlockTrace, limits_s: Sequence[float]) -> tuple[Hi
         raise InputError(msg("a time limit needs the time of each request: this trace has none."))
     if len(limits_s) > MAX_LIMITS or not all(limit >= 0 for limit in limits_s):
         raise InputError(msg("time limits must be 0 seconds or more, at most {most} of them.", most=MAX_LIMITS))
-    rising = np.array(sorted(limits_s), dtype=np.float64)
+    rising = np.array(sorted(limits_s), dtype=np.float64) + TIME_GRAIN_S
     tokens, blocks = stack.histogram_by_age(
         trace.offsets,
         trace.block_ids,
@@ -102,7 +105,7 @@ def curves_with_limits(trace: BlockTrace, limits_s: Sequence[float]) -> tuple[Hi
         rising,
     )
     tokens, blocks = tokens.cumsum(axis=1).cumsum(axis=0), blocks.cumsum(axis=1).cumsum(axis=0)
-    rows = np.searchsorted(rising, limits_s)
+    rows = np.searchsorted(rising, np.array(limits_s, dtype=np.float64) + TIME_GRAIN_S)
     return tuple(_curve(trace, tokens[row], blocks[row]) for row in rows)
 
 

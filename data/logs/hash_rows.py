@@ -16,16 +16,16 @@ BLOCK_SIZE = ("trace_block_size", "block_size", "block_size_tokens", "hash_block
 SESSION = ("session_id", "conversation_id", "session", "chat_session_id")
 TENANT = ("tenant", "tenant_id", "cache_salt", "org_id", "customer", "business_line", "user_id")
 TIMES = {
-    "request_received_ms": 1e-3,
+    "request_received_ms": 1000.0,
     "arrival_s": 1.0,
     "timestamp_s": 1.0,
-    "timestamp_ms": 1e-3,
+    "timestamp_ms": 1000.0,
     "arrival_time": 1.0,
     "t_s": 1.0,
     "time": 1.0,
 }
-"""Fields of a request's time and seconds per unit; `timestamp` alone is told by what stands beside it."""
-_PER_MS = 1e-3
+"""Fields of a request's time and units per second; `timestamp` alone is told by what stands beside it."""
+_MS_PER_S = 1000.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,13 +92,13 @@ def _text(value: object) -> str | None:
 
 def _seconds(fields: Mapping[str, Any]) -> float | None:
     """Seconds from any zero. Mooncake's `timestamp` is in milliseconds, Bailian's in seconds."""
-    for name, factor in TIMES.items():
+    for name, per_s in TIMES.items():
         if name in fields:
-            return _number(fields[name], factor)
-    return _number(fields.get("timestamp"), 1.0 if "chat_id" in fields else _PER_MS)
+            return _number(fields[name], per_s)
+    return _number(fields.get("timestamp"), 1.0 if "chat_id" in fields else _MS_PER_S)
 
 
-def _number(value: object, factor: float) -> float | None:
+def _number(value: object, per_s: float) -> float | None:
     if isinstance(value, str):
         try:
             stamp = datetime.fromisoformat(value)
@@ -107,4 +107,4 @@ def _number(value: object, factor: float) -> float | None:
         return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    return float(value) * factor
+    return value / per_s
