@@ -5,25 +5,14 @@ from __future__ import annotations
 from data.formats.document import Document
 
 _JSON_KEYS = (
-    ("GuideLLM", ("benchmarks",)),
-    ("AIPerf", ("schema_version", "request_latency")),
-    ("AIPerf", ("records", "input_config")),
-    ("AIPerf", ("metadata", "metrics")),
-    ("inference-perf", ("load_summary", "successes")),
-    ("k6", ("root_group", "metrics")),
-    ("gpustat", ("gpus", "driver_version")),
+    ("perf_analyzer --profile-export-file", ("experiments", "service_kind")),
+    ("AIPerf (slices of time)", ("timeslices",)),
 )
 """Keys that stand at the top level of each tool's JSON."""
 
 _TABLE_WORDS = (
-    ("Triton perf_analyzer", ("Inferences/Second", "Client Send")),
-    ("Locust", ("Request Count", "Median Response Time")),
-    ("Locust", ("User Count", "Total Request Count")),
-    ("AIPerf or genai-perf", ("Metric,avg,min",)),
-    ("GuideLLM", ("Successful Requests per second mean",)),
-    ("GuideLLM", ("Run Info", "Benchmark")),
-    ("nvidia-smi", ("utilization.gpu", "memory.used")),
-    ("nvidia-smi dmon", ("# gpu", "# Idx")),
+    ("AIPerf (slices of time)", ("Timeslice", "Metric")),
+    ("genai-perf (GPU readings)", ("Metric,GPU",)),
 )
 """Words in the first two lines of each tool's table."""
 

@@ -1,0 +1,110 @@
+"""AIPerf's ``profile_export.jsonl``: one request a line, summed up here; warm-up requests are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from calc.units import NANO
+from data.formats.collect import below, read_pieces
+from data.formats.document import Document
+from data.formats.json_fields import text
+from data.formats.json_objects import JsonObject, objects, part
+from data.formats.nvidia_metrics import Metric, seconds_of
+from data.formats.request_figures import Column, RequestFigures, column, summed_up
+from data.records import BenchmarkRun, ReadResult
+
+_SIGNS = frozenset({"x_request_id", "request_start_ns", "benchmark_phase", "credit_phase", "worker_id", "timestamp_ns"})
+_PHASES = ("benchmark_phase", "credit_phase", "phase_kind", "phase_name")
+_NOTE = "per_request_file_aggregate_locally"
+
+
+def looks_like(document: Document) -> bool:
+    """True when the file begins with a request and its metrics."""
+    return any(_has_signature(item) for _, item in objects(document))
+
+
+def read(document: Document) -> ReadResult:
+    """The load point that all requests make together."""
+    requests = [item for _, item in objects(document) if _has_signature(item) and not _is_warmup(item)]
+    answered = [item for item in requests if not _failed(item)]
+    figures = _figures(answered, failed=len(requests) - len(answered))
+    run = BenchmarkRun(tool="aiperf", num_prompts=len(requests), completed=len(answered))
+    return read_pieces(document, "aiperf_records_jsonl", [(1, figures)], lambda found: summed_up(found, run), [_NOTE])
+
+
+def _has_signature(item: JsonObject) -> bool:
+    metadata = item.get("metadata")
+    return isinstance(metadata, dict) and isinstance(item.get("metrics"), dict) and bool(_SIGNS & set(metadata))
+
+
+def _is_warmup(item: JsonObject) -> bool:
+    metadata = part(item, "metadata")
+    return any(metadata.get(key) == "warmup" for key in _PHASES)
+
+
+def _failed(item: JsonObject) -> bool:
+    return item.get("error") is not None or part(item, "metadata").get("was_cancelled") is True
+
+
+def _figures(answered: Sequence[JsonObject], *, failed: int) -> RequestFigures:
+    return RequestFigures(
+        ttft_s=_seconds(answered, "time_to_first_token", "ttft"),
+        e2e_s=_seconds(answered, "request_latency"),
+        tpot_s=_seconds(answered, "inter_token_latency"),
+        gaps_s=_gaps(answered),
+        input_tokens=_tokens(answered, "input_sequence_length"),
+        output_tokens=_tokens(answered, "output_sequence_length", "output_token_count"),
+        started_s=column(
+            _moment(item, ("request_start_ns", "timestamp_ns"), "min_request_timestamp") for item in answered
+        ),
+        ended_s=column(_moment(item, ("request_end_ns",), "max_response_timestamp") for item in answered),
+        failed=failed,
+    )
+
+
+def _metric(item: JsonObject, names: Iterable[str]) -> tuple[str, JsonObject]:
+    """The first of these metrics that the request has."""
+    found = ((name, below(item, "metrics", name)) for name in names)
+    return next(((name, entry) for name, entry in found if entry), ("", {}))
+
+
+def _seconds(answered: Sequence[JsonObject], *names: str) -> Column:
+    return column(_second(*_metric(item, names)) for item in answered)
+
+
+def _second(name: str, entry: JsonObject) -> float | None:
+    value = _float(entry.get("value"))
+    return None if value is None else value * seconds_of(Metric(unit=text(entry, "unit")), name)
+
+
+def _gaps(answered: Sequence[JsonObject]) -> Column:
+    """Every gap between chunks of every request."""
+    pooled = []
+    for item in answered:
+        name, entry = _metric(item, ["inter_chunk_latency"])
+        gaps = entry.get("value")
+        if isinstance(gaps, list) and gaps:
+            pooled.append(column(gaps) * seconds_of(Metric(unit=text(entry, "unit")), name))
+    return column(chain.from_iterable(values.tolist() for values in pooled))
+
+
+def _tokens(answered: Sequence[JsonObject], *names: str) -> Column:
+    return column(_metric(item, names)[1].get("value") for item in answered)
+
+
+def _moment(item: JsonObject, keys: Iterable[str], metric: str) -> float | None:
+    """Seconds on the client's clock, from nanoseconds since 1970."""
+    metadata = part(item, "metadata")
+    values = [*(metadata.get(key) for key in keys), below(item, "metrics", metric).get("value")]
+    known = [value for value in map(_float, values) if value is not None]
+    return known[0] * NANO if known else None
+
+
+def _float(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None

@@ -1,0 +1,69 @@
+"""Pieces of a file as load points: one piece, one run, and a piece that contradicts itself is listed with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from data.formats.document import Document
+from data.formats.json_objects import JsonObject
+from data.formats.result import finish
+from data.formats.row_checks import RefusedRow, check_row
+from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
+
+Piece = TypeVar("Piece")
+_STATISTICS = ("mean_s", "p50_s", "p90_s", "p95_s", "p99_s", "std_s")
+_LATEST_S = 4_102_444_800
+"""The year 2100: a larger number is no date in seconds since 1970."""
+
+
+def read_pieces(
+    document: Document,
+    code: str,
+    pieces: Iterable[tuple[int, Piece]],
+    run: Callable[[Piece], BenchmarkRun],
+    notes: Iterable[str] = (),
+) -> ReadResult:
+    """One load point of each piece (line, content)."""
+    runs: list[BenchmarkRun] = []
+    problems: list[RowProblem] = list(document.problems)
+    for line, piece in pieces:
+        try:
+            found = replace(run(piece), line=line)
+            check_row(found)
+        except RefusedRow as refused:
+            problems.append(RowProblem(line=line, reason=refused.reason))
+        else:
+            runs.append(found)
+    return finish(document, code, runs, problems, notes)
+
+
+def below(item: Any, *keys: str) -> JsonObject:
+    """The object below several keys; an empty one when the way breaks off."""
+    for key in keys:
+        item = item.get(key) if isinstance(item, dict) else None
+    return item if isinstance(item, dict) else {}
+
+
+def first_text(*values: object) -> str | None:
+    """The first value that is a text with something in it."""
+    return next((value for value in values if isinstance(value, str) and value), None)
+
+
+def own_latency(name: str, stats: LatencyStats | None) -> dict[str, float | str]:
+    """A latency under the tool's own definition, as further facts: it must never stand for TTFT, TPOT, ITL or E2E."""
+    if stats is None:
+        return {}
+    known = {key: getattr(stats, key) for key in _STATISTICS}
+    return {f"{name}.{key}": value for key, value in known.items() if value is not None}
+
+
+def utc_text(seconds: object) -> str | None:
+    """Seconds since 1970 as date and time; a text is kept as it is."""
+    if isinstance(seconds, str):
+        return seconds or None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < _LATEST_S:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -1,0 +1,60 @@
+"""Tables that tools write as CSV: plain rows, bounded, and cells as numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+from calc.errors import UnreadableFile
+from calc.messages import msg
+from data.formats.row_checks import MAX_NUMBER
+
+MAX_CSV_ROWS = 2_000_000
+"""Most rows read: a sample a second of eight GPUs for almost three days."""
+_NO_VALUE = frozenset({"", "-", "n/a", "nan", "none", "null", "inf", "-inf"})
+
+
+def csv_rows(text: str, name: str, separator: str = ",") -> list[list[str]]:
+    """Every row with its cells stripped; an empty line is an empty row."""
+    rows: list[list[str]] = []
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+            rows.append([cell.strip() for cell in row])
+            if len(rows) > MAX_CSV_ROWS:
+                break
+    except csv.Error as error:
+        raise UnreadableFile(
+            msg("{file}: a table was expected, but {reason}: check its quotes.", file=name, reason=str(error))
+        ) from error
+    if len(rows) > MAX_CSV_ROWS:
+        raise UnreadableFile(
+            msg("{file}: at most {limit:count} rows are read: split the table.", file=name, limit=MAX_CSV_ROWS)
+        )
+    return rows
+
+
+def first_cells(text: str) -> list[str]:
+    """Cells of the first line that is not empty, for a signature."""
+    head = text.lstrip("\r\n \t\ufeff")[:20_000].split("\n", 1)[0]
+    try:
+        return [cell.strip() for cell in next(csv.reader([head]), [])]
+    except csv.Error:
+        return []
+
+
+def cell_number(cell: str) -> float | None:
+    """The number in a cell, thousands separators left out; anything else is not known."""
+    if cell.lower() in _NO_VALUE:
+        return None
+    try:
+        value = float(cell.replace(",", ""))
+    except ValueError:
+        return None
+    return value if abs(value) <= MAX_NUMBER else None
+
+
+def named_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[dict[str, str]]:
+    """Rows as header → cell; of two columns with one name the first counts."""
+    for row in rows:
+        yield dict(reversed(list(zip(header, row, strict=False))))

@@ -1,0 +1,79 @@
+"""Logs of ``nvidia-smi --query-gpu=… --format=csv``, with or without units in the cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from calc.errors import UnreadableFile
+from calc.messages import msg
+from data.formats.csv_rows import csv_rows, first_cells, named_rows
+from data.formats.document import Document
+from data.formats.gpu_readings import Reading, figure, log_result, mib, share
+from data.records import ReadResult
+
+CODE = "nvidia_smi_query_csv"
+_FIGURES = frozenset(
+    {"utilization.gpu", "utilization.memory", "memory.used", "memory.total", "power.draw", "temperature.gpu"}
+)
+_UNIT = re.compile(r"\s*\[[^\]]*\]$")
+_NAMELESS = re.compile(r"\d+ (?:%|MiB|W)$")
+_POWER = ("power.draw", "power.draw.instant", "power.draw.average")
+_GPU_IDS = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "serial", "gpu_serial")
+_SECOND = 19
+"""Characters of a time stamp down to the second: the GPUs of one query differ below it."""
+
+
+def looks_like(document: Document) -> bool:
+    """True when the header names fields of a query, or cells have their units but no header."""
+    cells = first_cells(document.text)
+    return not document.values and (_is_header(cells) or _is_nameless(cells))
+
+
+def read(document: Document) -> ReadResult:
+    """The log; without its header it cannot be told which column is which."""
+    rows = [row for row in csv_rows(document.text, document.name) if any(row)]
+    if not _is_header(rows[0]):
+        raise UnreadableFile(
+            msg(
+                "{file}: readings of nvidia-smi without the names of their columns: write them again without noheader.",
+                file=document.name,
+            )
+        )
+    names = [_UNIT.sub("", cell) for cell in rows[0]]
+    body = [row for row in rows[1:] if not _is_header(row)]
+    if not body:
+        raise UnreadableFile(
+            msg("{file}: a header was found but no reading below it: record the GPU during a run.", file=document.name)
+        )
+    return log_result(document, CODE, "nvidia-smi", list(_readings(list(named_rows(names, body)))))
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    return bool(_FIGURES & {_UNIT.sub("", cell) for cell in cells})
+
+
+def _is_nameless(cells: Sequence[str]) -> bool:
+    return len(cells) > 1 and sum(_NAMELESS.search(cell) is not None for cell in cells) > 1
+
+
+def _readings(rows: Sequence[Mapping[str, str]]) -> Iterator[Reading]:
+    """Rows of a query name their GPU, or follow each other within one second."""
+    seen: dict[str, int] = {}
+    for cells in rows:
+        moment = cells.get("timestamp", "")[:_SECOND]
+        place = seen.get(moment, 0) if moment else 0
+        seen[moment] = place + 1
+        gpu = next((cells[name] for name in _GPU_IDS if cells.get(name)), str(place))
+        power = (figure(cells.get(name)) for name in _POWER)
+        yield Reading(
+            gpu=gpu,
+            name=cells.get("name") or cells.get("gpu_name"),
+            busy_share=share(cells.get("utilization.gpu")),
+            memory_busy_share=share(cells.get("utilization.memory")),
+            memory_used_bytes=mib(cells.get("memory.used")),
+            memory_total_bytes=mib(cells.get("memory.total")),
+            power_w=next((value for value in power if value is not None), None),
+            temperature_c=figure(cells.get("temperature.gpu")),
+            memory_temperature_c=figure(cells.get("temperature.memory")),
+        )
