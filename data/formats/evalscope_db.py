@@ -55,7 +55,7 @@ def read(document: Document) -> ReadResult:
     """The requests, summed up into their load point."""
     try:
         columns = _columns(document)
-    except (sqlite3.Error, OverflowError, MemoryError) as error:
+    except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, MemoryError) as error:
         raise UnreadableFile(
             msg("{file}: the requests of an evalscope database were expected, but it is damaged.", file=document.name)
         ) from error
@@ -98,7 +98,7 @@ def _guard(connection: sqlite3.Connection) -> None:
 
 
 def _known_columns(connection: sqlite3.Connection, file: str) -> list[str]:
-    """Columns of the stored table ``result``; a view or a virtual table of that name is not taken."""
+    """Stored columns of the stored table ``result``: no view or virtual table of that name, no generated column."""
     stored = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'result' AND type = 'table' AND rootpage > 0")
     present = {row[1] for row in connection.execute("PRAGMA table_info(result)")} if stored.fetchone() else set()
     if not _NEEDED.issubset(present):
