@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from calc.errors import InputError
+from calc.evidence import Evidence
 from calc.hardware import Gpu
 from calc.judge.decide import scenario_decision
 from calc.judge.decision import Decision
@@ -152,6 +153,8 @@ class Asked:
     case: Mapping[str, Any]
     scenario: Scenario
     notes: tuple[Message, ...]
+    measured: tuple[Evidence, ...] = ()
+    """Figures of the real system that the visitor handed over; they override calculated ones in the decision."""
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
@@ -288,14 +291,19 @@ def load_sweep(asked: Asked, *, points: int = 5, requests: int = USUAL_REQUESTS)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _decision(key: str, own_gpu_ids: tuple[str, ...]) -> Decision:  # noqa: ARG001 - part of the question's key
-    return scenario_decision(_ask(key).scenario, candidate_gpus())
+def _decision(
+    key: str,
+    own_gpu_ids: tuple[str, ...],  # noqa: ARG001 - part of the question's key
+    measured: tuple[Evidence, ...],
+) -> Decision:
+    known = {one.metric: one for one in measured}
+    return scenario_decision(_ask(key).scenario, candidate_gpus(), known or None)
 
 
 def decision(asked: Asked) -> Decision:
     """Findings, what-ifs and the answer for the asked scenario."""
     _await_simulator(asked)
-    return _decision(asked.key, tuple(row.entry_id for row in own_gpus()))
+    return _decision(asked.key, tuple(row.entry_id for row in own_gpus()), asked.measured)
 
 
 @st.cache_resource(show_spinner=False)

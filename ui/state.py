@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import wraps
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from calc.errors import PlimsollError, StoreError
+from calc.evidence import Evidence
 from calc.messages import Message, msg
 from calc.startup.match import choose_log
 from calc.workload import Prices
@@ -26,7 +28,7 @@ from ui.text import t
 
 LANGUAGE_KEY = "lang"
 PASTED = "given by a user"
-SEEDED, PROBLEMS = "_seeded", "_link_problems"
+SEEDED, PROBLEMS, MEASURED = "_seeded", "_link_problems", "_measured"
 OWN_PREFIX = "own:"
 """Ids of models and GPUs that the team added begin with this."""
 PRICE_TYPED, LOADED_PRICE = "_price_typed", "_price_loaded"
@@ -129,9 +131,17 @@ def values() -> fields.Values:
 
 
 def current() -> Asked:
-    """What the user asks now."""
+    """What the user asks now, with the figures of the real system that were handed over in this session."""
     now = values()
-    return resources.ask(fields.to_case(now, _own_cases(now), _price_facts(now)))
+    asked = resources.ask(fields.to_case(now, _own_cases(now), _price_facts(now)))
+    measured = handed_over()
+    return replace(asked, measured=measured) if measured else asked
+
+
+def handed_over() -> tuple[Evidence, ...]:
+    """Measured figures that decisions of this session rest on."""
+    measured: tuple[Evidence, ...] = st.session_state.get(MEASURED, ())
+    return measured
 
 
 def attach_log() -> None:
