@@ -5,9 +5,11 @@ from __future__ import annotations
 from data.store.records import (
     Action,
     AddOutcome,
+    Confirmation,
     OwnEntry,
     ScenarioVersion,
     StoredCalibration,
+    StoredDeclaration,
     StoredFile,
     StoredProbe,
     StoredReview,
@@ -19,6 +21,7 @@ from data.store.store import DEFAULT_PATH, KINDS, Store, content_id, default_pat
 
 __all__ = [
     "DEFAULT_PATH",
-    "KINDS", "Action", "AddOutcome", "OwnEntry", "ScenarioVersion", "Store", "StoredCalibration", "StoredFile",
-    "StoredProbe", "StoredReview", "StoredRun", "StoredSnapshot", "StoredStartupLog", "content_id", "default_path",
+    "KINDS", "Action", "AddOutcome", "Confirmation", "OwnEntry", "ScenarioVersion", "Store", "StoredCalibration",
+    "StoredDeclaration", "StoredFile", "StoredProbe", "StoredReview", "StoredRun", "StoredSnapshot",
+    "StoredStartupLog", "content_id", "default_path",
 ]  # fmt: skip

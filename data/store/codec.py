@@ -8,7 +8,6 @@ from dataclasses import fields
 from typing import Any
 
 from calc.messages import Message
-from data.formats.judge import warnings_of
 from data.records import BenchmarkRun, GpuMetrics, Histogram, LatencyStats, MetricsSnapshot, RowProblem, RunWarning
 
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
@@ -40,9 +39,9 @@ def _stats_from_row(row: Mapping[str, Any], name: str) -> LatencyStats | None:
     return LatencyStats(**known) if known else None
 
 
-def warnings_json(run: BenchmarkRun) -> str:
+def warnings_json(warnings: Sequence[RunWarning]) -> str:
     """Findings on one load point, sentences with their numbers so that any language can show them."""
-    return to_json([_warning(w) for w in warnings_of(run)])
+    return to_json([_warning(w) for w in warnings])
 
 
 def warnings_from_json(text: str) -> tuple[RunWarning, ...]:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from data.records import BenchmarkRun, MetricsSnapshot, RunWarning
+from calc.checks.run_facts import ERROR, WARNING
+from calc.messages import Message
+from data.records import BenchmarkRun, MetricsSnapshot, RunDeclaration, RunWarning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,32 @@ class StoredFile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredDeclaration:
+    """What somebody declared about a run, and when."""
+
+    declaration_id: str
+    run_id: str
+    declared_by: str
+    declared_at: str
+    declaration: RunDeclaration
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """Somebody's word that a run may be used although checks refuse it."""
+
+    confirmation_id: str
+    run_id: str
+    codes: tuple[str, ...]
+    """Codes the person knew of; one that appears later is not covered."""
+    stands: bool
+    """False where the word was taken back."""
+    confirmed_by: str
+    confirmed_at: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoredRun:
     """One load point with where it came from."""
 
@@ -45,7 +73,31 @@ class StoredRun:
     uploaded_at: str
     provenance: str
     warnings: tuple[RunWarning, ...]
+    """Those at upload, and those that its declaration reveals."""
     run: BenchmarkRun
+    """As the file says it; what the file leaves open as it was declared."""
+    declaration: StoredDeclaration | None = None
+    declared: tuple[str, ...] = ()
+    """Fields of ``run`` whose value somebody declared."""
+    contradictions: tuple[Message, ...] = ()
+    """Where file and declaration differ; the file's value stands."""
+    confirmation: Confirmation | None = None
+
+    @property
+    def refusals(self) -> tuple[RunWarning, ...]:
+        """Why it cannot be used as it stands: E-findings that nobody confirmed."""
+        covered = self.confirmation.codes if self.confirmation else ()
+        return tuple(one for one in self.warnings if one.severity == ERROR and one.code not in covered)
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether calibration, comparison and decision may rest on it."""
+        return not self.refusals
+
+    @property
+    def caveats(self) -> tuple[RunWarning, ...]:
+        """What must be said wherever its figures go: warnings, and refusals that somebody overruled."""
+        return tuple(one for one in self.warnings if one.severity in (ERROR, WARNING))
 
 
 @dataclass(frozen=True, kw_only=True)

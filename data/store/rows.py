@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calc.evidence import Provenance
+from data.formats.judge import warnings_by_run
 from data.records import ReadResult
 from data.store import codec as codec
 from data.store.records import (
@@ -40,6 +41,7 @@ def run_rows(
     result: ReadResult, file_id: str, ids: Sequence[str], provenance: Provenance, now: str
 ) -> list[dict[str, Any]]:
     """Rows of ``runs``, one a load point."""
+    warned = warnings_by_run(result.runs)
     return [
         {
             "run_id": run_id,
@@ -47,7 +49,7 @@ def run_rows(
             "run_index": index,
             "uploaded_at": now,
             "provenance": provenance.value,
-            "warnings": codec.warnings_json(run),
+            "warnings": codec.warnings_json(warned[index]),
             **codec.run_row(run),
         }
         for index, (run_id, run) in enumerate(zip(ids, result.runs, strict=True))

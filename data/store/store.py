@@ -22,6 +22,7 @@ from calc.messages import msg
 from data.records import ReadResult
 from data.store import codec, own
 from data.store.database import Database, insert, utc_now
+from data.store.declarations import DECLARED_KINDS, Declarations
 from data.store.export import to_csv
 from data.store.own import HIDDEN, OWN_TABLES
 from data.store.recordings import Recordings
@@ -49,10 +50,10 @@ from data.store.rows import (
     stored_file,
     stored_probe,
     stored_review,
-    stored_run,
     stored_snapshot,
     stored_startup_log,
 )
+from data.store.runs import stored_runs
 
 DEFAULT_PATH = Path("var") / "plimsoll.duckdb"
 PATH_VARIABLE = "PLIMSOLL_STORE"
@@ -67,6 +68,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "scenario": ("scenarios", "scenario_id"),
     "review": ("reviews", "review_id"),
     "recording": ("recordings", "recording_id"),
+    **DECLARED_KINDS,
     **{kind: (table, "entry_id") for kind, table in OWN_TABLES.items()},
 }
 """What can be deleted and exported: table and id column. The only table names that ever reach a query."""
@@ -91,6 +93,7 @@ class Store:
     def __init__(self, path: Path | str) -> None:
         self._db = Database(path)
         self.recordings = Recordings(self._db)
+        self.declarations = Declarations(self._db)
 
     def __enter__(self) -> Store:
         return self
@@ -136,13 +139,7 @@ class Store:
 
     def runs(self, *, file_id: str | None = None, model: str | None = None) -> tuple[StoredRun, ...]:
         """Load points, newest file first, in file order; all of them, or of one file or one model."""
-        rows = self._db.select(
-            f"SELECT * FROM runs WHERE run_id NOT IN ({HIDDEN}) AND file_id NOT IN ({HIDDEN}) "
-            "AND (CAST(? AS VARCHAR) IS NULL OR file_id = ?) AND (CAST(? AS VARCHAR) IS NULL OR model = ?) "
-            "ORDER BY uploaded_at DESC, file_id, run_index",
-            [file_id, file_id, model, model],
-        )
-        return tuple(stored_run(row) for row in rows)
+        return stored_runs(self._db, self.declarations, file_id=file_id, model=model)
 
     def snapshots(self) -> tuple[StoredSnapshot, ...]:
         """Metrics snapshots, newest first."""

@@ -1,0 +1,82 @@
+"""Stored load points as callers see them: declarations laid over them, and what these reveal among the warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from calc.errors import PlimsollError
+from calc.hardware import Gpu
+from data import catalogue
+from data.declared import apply
+from data.formats.judge import warnings_of
+from data.records import BenchmarkRun, RunDeclaration, RunWarning
+from data.store import own
+from data.store.database import Database
+from data.store.declarations import Declarations
+from data.store.own import HIDDEN
+from data.store.records import StoredDeclaration, StoredRun
+from data.store.rows import stored_run
+
+ANSWERED = {"model_missing": "model"}
+"""Code → the declared field that answers it."""
+
+
+def stored_runs(
+    db: Database, declarations: Declarations, *, file_id: str | None = None, model: str | None = None
+) -> tuple[StoredRun, ...]:
+    """Load points, newest file first, in file order; all of them, or of one file or one model."""
+    rows = db.select(
+        f"SELECT * FROM runs WHERE run_id NOT IN ({HIDDEN}) AND file_id NOT IN ({HIDDEN}) "
+        "AND (CAST(? AS VARCHAR) IS NULL OR file_id = ?) ORDER BY uploaded_at DESC, file_id, run_index",
+        [file_id, file_id],
+    )
+    runs = _told(db, rows, declarations) if rows else ()
+    return tuple(run for run in runs if model is None or run.run.model == model)
+
+
+def _told(db: Database, rows: Sequence[Mapping[str, Any]], declarations: Declarations) -> Iterator[StoredRun]:
+    declared, confirmed = declarations.newest(), declarations.confirmations()
+    gpus = _own_gpus(db, declared)
+    for row in rows:
+        stored = replace(stored_run(row), confirmation=confirmed.get(row["run_id"]))
+        told = declared.get(stored.run_id)
+        yield stored if told is None else _laid_over(stored, told, gpus)
+
+
+def _laid_over(stored: StoredRun, told: StoredDeclaration, gpus: Mapping[str, Gpu]) -> StoredRun:
+    applied = apply(stored.run, told.declaration)
+    return replace(
+        stored,
+        run=applied.run,
+        declaration=told,
+        declared=applied.declared,
+        contradictions=applied.contradictions,
+        warnings=_warnings(stored.warnings, applied.run, told.declaration, gpus),
+    )
+
+
+def _warnings(
+    before: Sequence[RunWarning], run: BenchmarkRun, declaration: RunDeclaration, gpus: Mapping[str, Gpu]
+) -> tuple[RunWarning, ...]:
+    """Those of the upload that are still open, and those that only the declaration makes visible."""
+    still = tuple(w for w in before if w.code not in ANSWERED or getattr(run, ANSWERED[w.code]) is None)
+    known = {warning.code for warning in before}
+    return (*still, *(w for w in warnings_of(run, declaration, gpus) if w.code not in known))
+
+
+def _own_gpus(db: Database, declared: Mapping[str, StoredDeclaration]) -> dict[str, Gpu]:
+    """The team's own GPUs, read only where a declaration names one."""
+    named = {told.declaration.gpu for told in declared.values()} - {None}
+    if not named - set(catalogue.gpus()):
+        return {}
+    from data.own_hardware import gpu_of  # it reads rows of this store
+
+    found = {}
+    for row in own.newest_of_each(own.own_versions(db, "own_gpu")):
+        try:
+            found[row.name] = gpu_of(row)
+        except PlimsollError:  # a row of an older version says nothing here; the catalogue page tells
+            continue
+    return found
