@@ -140,7 +140,7 @@ def read(path: Path) -> dict[str, Any]:
     result = formats.read(_content(path), path.name)
     return {
         "format": result.format,
-        "records": [formats.to_record(run) for run in result.runs],
+        "records": formats.records(result),
         "warnings": [
             {"code": w.code, "severity": w.severity, "text": str(w.text), "fields": list(w.fields)}
             for w in result.warnings
