@@ -21,7 +21,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "only blanks": (b" \n\n \t", "empty"),
     "PNG renamed to CSV": (b"\x89PNG\r\n\x1a\n" + bytes(40), "PNG image"),
     "PDF report": (b"%PDF-1.7 ...", "PDF"),
-    "Excel workbook": (b"PK\x03\x04" + bytes(40), "CSV"),
+    "Excel workbook cut short": (b"PK\x03\x04" + bytes(40), "breaks off"),
     "gzip": (b"\x1f\x8b\x08" + bytes(20), "gzip"),
     "SQLite database": (b"SQLite format 3\x00" + bytes(20), "SQLite"),
     "pickle": (pickle.dumps({"a": 1}), "pickle"),

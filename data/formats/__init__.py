@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
@@ -16,7 +16,9 @@ from data.formats.other_tools import name_of_tool
 from data.formats.packed import unpack
 from data.formats.reader import Reader
 from data.formats.record import records, to_record
+from data.formats.sheets import read_sheets
 from data.formats.table import Table, find_table
+from data.formats.workbook import is_workbook, open_workbook
 from data.records import ReadResult
 
 __all__ = [
@@ -43,6 +45,8 @@ def read(content: bytes, name: str, columns: Mapping[str, str] | None = None) ->
     content = unpack(content, name)
     if columns is None and startup_log.looks_like(content):
         return startup_log.read(content, name)
+    if is_workbook(content, name):
+        return _read_workbook(open_workbook(content, name), name, columns)
     document = open_document(content, name)
     reader = _reader(document) if columns is None else None
     if reader is not None:
@@ -50,16 +54,41 @@ def read(content: bytes, name: str, columns: Mapping[str, str] | None = None) ->
     return read_table(document, _table(document), columns)
 
 
+def _read_workbook(sheets: Sequence[Document], name: str, columns: Mapping[str, str] | None) -> ReadResult:
+    """Each sheet by the reader of its tool, else as a table; corrections count for every sheet with that column."""
+    given = columns or {}
+
+    def read_sheet(sheet: Document) -> ReadResult:
+        reader = _reader(sheet)
+        if reader is not None:
+            return reader.read(sheet)
+        table = _table(sheet)
+        return read_table(sheet, table, {header: given[header] for header in table.headers if header in given})
+
+    return read_sheets(sheets, name, read_sheet)
+
+
 def propose_columns(content: bytes, name: str) -> tuple[ColumnGuess, ...]:
     """What each column of a hand-made table seems to mean, to be shown and corrected before storing.
 
     Empty when there is nothing to ask: a tool's own format, or a file that :func:`read` refuses with its reason.
     """
+    found: dict[str, ColumnGuess] = {}
     try:
         content = unpack(content, name)
         if startup_log.looks_like(content):
             return ()
-        document = open_document(content, name)
+        book = is_workbook(content, name)
+        for document in open_workbook(content, name) if book else (open_document(content, name),):
+            for guess in _guesses(document):
+                found.setdefault(guess.header, guess)
+    except UnreadableFile:
+        return ()
+    return tuple(found.values())
+
+
+def _guesses(document: Document) -> tuple[ColumnGuess, ...]:
+    try:
         return () if _reader(document) else guesses(_table(document))
     except UnreadableFile:
         return ()
@@ -71,8 +100,9 @@ def _reader(document: Document) -> Reader | None:
 
 def _table(document: Document) -> Table:
     """The hand-made table in a file, or the reason why there is none."""
-    refuse_binary(document.content, document.name)
-    tools = ", ".join(reader.title for reader in READERS)
+    if not document.text:
+        refuse_binary(document.content, document.name)
+    tools = ", ".join(dict.fromkeys(reader.title for reader in READERS))
     other = name_of_tool(document)
     if other is not None:
         raise UnreadableFile(

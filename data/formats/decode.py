@@ -22,7 +22,7 @@ _BINARY_KINDS = (
     (b"\xff\xd8\xff", msg("JPEG image")),
     (b"GIF8", msg("GIF image")),
     (b"%PDF", msg("PDF document")),
-    (b"PK\x03\x04", msg("Excel workbook or zip archive")),
+    (b"PK\x03\x04", msg("ZIP archive")),
     (b"\xd0\xcf\x11\xe0", msg("old Excel workbook")),
     (b"\x1f\x8b", msg("gzip archive")),
     (b"SQLite format 3", msg("SQLite database")),
