@@ -25,7 +25,7 @@ run: .venv/.run
 
 # With make -j2 the simulator compiles while the code is checked.
 test: check .venv/.run
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/.dev
 	$(BIN)/ruff check .

@@ -44,6 +44,16 @@ def cases_folder() -> Path:
     return Path(os.environ.get("PLIMSOLL_CASES", ROOT.parent / "shared" / "cases"))
 
 
+LONGEST = ("test_browser", "test_simulate", "test_strategies", "test_fleet", "test_edges", "test_own_pages", "test_pages")
+"""Files that take longest begin first: one left for the end would keep a process busy while the other has nothing."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The order in which processes take files (with ``--no-loadscope-reorder``)."""
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+
+
 @pytest.fixture(scope="session")
 def cases_dir() -> Path:
     """Folder of real observations; a test that wants it is skipped where there is none."""
