@@ -44,7 +44,9 @@ def cases_folder() -> Path:
     return Path(os.environ.get("PLIMSOLL_CASES", ROOT.parent / "shared" / "cases"))
 
 
-LONGEST = ("test_browser", "test_simulate", "test_strategies", "test_fleet", "test_edges", "test_own_pages", "test_pages")
+LONGEST = (
+    "test_browser", "test_simulate", "test_strategies", "test_fleet", "test_edges", "test_own_pages", "test_pages",
+)  # fmt: skip
 """Files that take longest begin first: one left for the end would keep a process busy while the other has nothing."""
 
 
