@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Answer: TypeAlias = Callable[[Any], dict[str, Any]]
 
 INPUT = click.argument("source", metavar="FILE|-", type=click.File("rb"))
+DECLARED = "What the files leave out of every run: gpu, gpu_count, model, engine, engine_flags, strategy, repetition …"
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(path_type=Path))
 
 
@@ -144,11 +145,14 @@ def reuse(file: Path, capacities: tuple[float, ...], ttl: tuple[float, ...], **c
 
 @main.command()
 @FILES
-def ingest(files: tuple[Path, ...]) -> None:
+@click.option("--declare", metavar="FACTS.json", type=click.Path(path_type=Path), help=DECLARED)
+def ingest(files: tuple[Path, ...], declare: Path | None) -> None:
     """Store files; the same file twice gives the same id."""
+    from functools import partial
+
     from data.questions import ingest as answer
 
-    _answer_each(files, answer)
+    _answer_each(files, partial(answer, declared=declare))
 
 
 def _cases(source: BinaryIO) -> list[Any]:

@@ -23,7 +23,8 @@ from data.case_lines import split_cases
 if TYPE_CHECKING:
     from calc.startup.log import StartupLog
     from calc.startup.measured import MeasuredMemory
-    from data.records import ReadResult
+    from data.records import ReadResult, RunDeclaration
+    from data.store import Store
 
 BENCH_CASE: Mapping[str, Any] = {
     "model": "meta-llama/Meta-Llama-3.1-8B-Instruct",
@@ -172,8 +173,8 @@ def _measured(log: StartupLog, content: bytes) -> MeasuredMemory:
     return measured_start(log, None, log_id=content_id(content), date=today, known_models=names).memory
 
 
-def ingest(path: Path) -> dict[str, Any]:
-    """The ids under which a result file, a log or a probe line is stored."""
+def ingest(path: Path, declared: Path | None = None) -> dict[str, Any]:
+    """The ids under which a result file, a log or a probe line is stored; ``declared`` are facts about its runs."""
     from data import formats
     from data.case_measured import parse_measured
     from data.store import Store, content_id, default_path
@@ -189,13 +190,24 @@ def ingest(path: Path) -> dict[str, Any]:
             parse_measured(answer["measured_memory"])  # what no case could carry is refused here, once
             added = store.add_startup_log(answer["startup_log"], answer["measured_memory"], name=path.name)
         else:
+            facts = None if declared is None else _declaration(declared, store)
             added = store.add_file(result, file_id=content_id(content), size_bytes=len(content))
+            if facts is not None:
+                store.declarations.declare(added.stored_ids[: len(result.runs)], facts[0], by=facts[1])
+        codes = [warning.code for warning in result.warnings] if result else []
+        codes += [one.code for run in store.runs(file_id=added.file_id) for one in run.warnings]
     return {
         "id": added.file_id,
         "ids": list(added.stored_ids),
         "already_there": added.already_there,
-        "warnings": [warning.code for warning in result.warnings] if result else [],
+        "warnings": list(dict.fromkeys(codes)),
     }
+
+
+def _declaration(path: Path, store: Store) -> tuple[RunDeclaration, str]:
+    from data.case_declaration import declaration_of_file
+
+    return declaration_of_file(_content(path), [row.name for row in store.own_gpus()])
 
 
 def _probe_result(content: bytes) -> dict[str, Any]:

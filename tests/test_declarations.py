@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from calc.checks.prefill import prefill_limit_tokens_per_s
-from calc.errors import InputError, StoreError
+from calc.errors import InputError, PlimsollError, StoreError
 from calc.poc.cells import CacheStrategy, Repetition
 from data import catalogue
 from data.catalogue import gpus_named, model_named
@@ -16,8 +18,9 @@ from data.declared import apply, merged
 from data.engine_flags import flag_hints
 from data.formats.judge import facts_of
 from data.prefill_limits import prefill_limit
+from data.questions import ingest
 from data.records import BenchmarkRun, LatencyStats, ReadResult, RunDeclaration
-from data.store import Store
+from data.store import Store, default_path
 
 LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
 FAST = BenchmarkRun(
@@ -86,7 +89,7 @@ def test_nothing_is_said_of_prefill_where_anything_about_it_is_unknown() -> None
     known = replace(FAST, gpu="h100-sxm", gpu_count=1)
     assert prefill_limit(known) is not None
     for gap in ({"gpu": None}, {"gpu_count": None}, {"model": "my-own"}, {"gpu": "TPU v5e"}):
-        assert prefill_limit(replace(known, **gap)) is None  # type: ignore[arg-type]
+        assert prefill_limit(replace(known, **gap)) is None
     assert prefill_limit(known, RunDeclaration(engine_flags="--quantization fp8")) is None
     assert prefill_limit(replace(known, gpu="H100")) == prefill_limit(known), "the fastest that the name may mean"
 
@@ -209,3 +212,32 @@ def test_the_rules_see_a_declared_strategy() -> None:
     assert facts_of(FAST, declared).reuse_declared is False
     assert facts_of(FAST, RunDeclaration(strategy=CacheStrategy.PREFIX)).reuse_declared is True
     assert facts_of(FAST).reuse_declared is None
+
+
+def test_facts_come_with_the_upload_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "s.duckdb"))
+    facts = tmp_path / "facts.json"
+    facts.write_text('{"gpu": "H100-SXM", "gpu_count": 2, "strategy": "prefix", "declared_by": "CI"}')
+    answer = ingest(ROOT / "data" / "samples" / "sample-vllm-serve.json", facts)
+    with Store(default_path()) as opened:
+        stored = opened.runs()[0]
+    assert [stored.run_id] == answer["ids"]
+    assert (stored.run.gpu, stored.run.gpu_count) == ("h100-sxm", 2)
+    assert stored.declaration is not None
+    assert (stored.declaration.declared_by, stored.declaration.declaration.strategy) == ("CI", CacheStrategy.PREFIX)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    ['{"gpu": "h10"}', '{"gpu_count": 0}', '{"strategy": "fast"}', '{"gpus": 1}', "{}", '{"note": "%s"}' % ("x" * 600)],
+)
+def test_facts_that_cannot_be_are_refused_and_nothing_is_stored(
+    facts: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "s.duckdb"))
+    path = tmp_path / "facts.json"
+    path.write_text(facts)
+    with pytest.raises(PlimsollError):
+        ingest(ROOT / "data" / "samples" / "sample-vllm-serve.json", path)
+    with Store(default_path()) as opened:
+        assert opened.files() == ()
