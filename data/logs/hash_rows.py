@@ -17,6 +17,7 @@ SESSION = ("session_id", "conversation_id", "session", "chat_session_id")
 TENANT = ("tenant", "tenant_id", "cache_salt", "org_id", "customer", "business_line", "user_id")
 TIMES = {
     "request_received_ms": 1000.0,
+    "created_time": 1000.0,
     "arrival_s": 1.0,
     "timestamp_s": 1.0,
     "timestamp_ms": 1000.0,

@@ -107,7 +107,7 @@ def usual_capacities(unique_blocks: int) -> tuple[int, ...]:
 def unlimited(trace: BlockTrace) -> dict[str, float]:
     """What a cache without end finds, weighted by tokens, by blocks, and as means over the requests."""
     end = np.array([trace.unique_blocks], dtype=np.int64)
-    found = stack.found_by_request(trace.offsets, trace.block_ids, trace.looked_up, trace.unique_blocks, end)[:, 0]
+    found = stack.found_by_request(trace.offsets, trace.block_ids, trace.looked_up, trace.unique_blocks, end, 1)[:, 0]
     tokens = np.minimum(found * trace.block_size_tokens, trace.prompt_tokens)
     asked_blocks, asked_tokens = np.maximum(trace.looked_up, 1), np.maximum(trace.prompt_tokens, 1)
     figures = {

@@ -67,6 +67,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "calibration": ("calibrations", "calibration_id"),
     "scenario": ("scenarios", "scenario_id"),
     "review": ("reviews", "review_id"),
+    "request_log": ("request_logs", "log_id"),
     "recording": ("recordings", "recording_id"),
     **DECLARED_KINDS,
     **{kind: (table, "entry_id") for kind, table in OWN_TABLES.items()},
@@ -91,7 +92,7 @@ class Store:
     """One open database. Every method may be called from any thread."""
 
     def __init__(self, path: Path | str) -> None:
-        self._db = Database(path)
+        self._db = self.database = Database(path)
         self.recordings = Recordings(self._db)
         self.declarations = Declarations(self._db)
 
