@@ -11,7 +11,8 @@ from calc.messages import Message, msg
 from data.formats import FIELD_CHOICES, propose_columns, read
 from data.records import ReadResult
 from data.store import content_id
-from ui import bench_view, parts, resources, state
+from ui import parts, resources, state
+from ui.benchmarks import runs
 from ui.text import t
 
 MAX_UPLOAD_MB = 200
@@ -55,12 +56,12 @@ def _preview(content: bytes, name: str) -> None:
         st.info(t("This is the start-up log of an engine: give it on the Memory page, under Engine log."))
         return
     st.markdown("**" + t("What was understood") + "** · " + parts.escape(result.format))
-    parts.table(bench_view.rows(result.runs), key="bench_preview")
+    parts.table(runs.rows(result.runs), key="bench_preview")
     for warning in result.warnings:
         SEVERITY[warning.severity](t(warning.text))
     if result.problems:
         st.warning(t("{number:count} rows were left out:", number=len(result.problems)))
-        parts.table(bench_view.problems(result), key="bench_problems")
+        parts.table(runs.problems(result), key="bench_problems")
     st.button(
         t("Store {number:count} load points", number=len(result.runs)), key="bench_store", type="primary",
         icon=":material/save:", disabled=not result.runs, on_click=_store, args=(result, content, columns),
@@ -91,7 +92,7 @@ def _columns(content: bytes, name: str) -> Mapping[str, str] | None:
         column_config={
             "header": st.column_config.TextColumn(t("Column in the file")),
             "field": st.column_config.SelectboxColumn(
-                t("Means"), options=list(FIELD_CHOICES), required=True, format_func=bench_view.meaning
+                t("Means"), options=list(FIELD_CHOICES), required=True, format_func=runs.meaning
             ),
             "assumed": st.column_config.CheckboxColumn(t("Guessed")),
             "example": st.column_config.TextColumn(t("Examples")),

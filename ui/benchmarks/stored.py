@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui import bench_view, parts, resources
+from ui import parts, resources
+from ui.benchmarks import runs
 from ui.resources import Asked
 from ui.text import t
 
@@ -15,7 +16,7 @@ def show(asked: Asked) -> None:  # noqa: ARG001 - same signature for all views
     if not stored:
         st.info(t("Nothing is stored yet: upload a result first."))
         return
-    parts.table(bench_view.rows([run.run for run in stored]), key="stored_rows")
+    parts.table(runs.rows([run.run for run in stored]), key="stored_rows")
     st.download_button(
         t("All runs as CSV"), resources.runs_csv, "runs.csv", "text/csv", key="bench_csv", on_click="ignore"
     )

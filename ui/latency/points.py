@@ -15,8 +15,10 @@ from calc.workload import Closed
 from data.case_calibration import KEY
 from data.records import BenchmarkRun
 from data.store import StoredRun
-from ui import bench_view, parts, resources
 from ui import format as show
+from ui import parts, resources
+from ui.benchmarks import twins
+from ui.benchmarks.runs import label
 from ui.resources import Asked
 from ui.story import words
 from ui.text import t
@@ -40,7 +42,7 @@ def from_runs(asked: Asked) -> Points:
         st.info(t("No stored run names this model and its load and lengths: upload one, or type figures."))
         parts.link("benchmarks", t("Upload benchmark runs"))
         return []
-    names = {one.run_id: bench_view.label(one) for one in runs}
+    names = {one.run_id: label(one) for one in runs}
     chosen = st.multiselect(
         t("Runs of this deployment"), list(names), list(names)[:FIRST_CHOSEN], key="calibration_runs",
         format_func=lambda run_id: names.get(run_id, run_id), persist_state="session",
@@ -58,12 +60,12 @@ def matching(asked: Asked) -> Sequence[StoredRun]:
         if one.run.model
         and short_name(one.run.model.rstrip("/")) == model
         and any(getattr(one.run, latency) for latency in LATENCIES)
-        and bench_view.like(asked, one.run) is not None
+        and twins.like(asked, one.run) is not None
     ]
 
 
 def _point_of(asked: Asked, stored: StoredRun) -> dict[str, Any] | None:
-    twin = bench_view.like(asked, stored.run)
+    twin = twins.like(asked, stored.run)
     if twin is None:
         return None
     return {
