@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import duckdb
 import numpy as np
 
@@ -40,8 +42,8 @@ def block_trace(store: Store, log_id: str) -> BlockTrace:
     )
 
 
-def _columns(cursor: duckdb.DuckDBPyConnection, log_id: str) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = cursor.execute(
+def _columns(cursor: duckdb.DuckDBPyConnection, log_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = cursor.execute(
         "SELECT arrival_s, prompt_tokens, output_tokens, coalesce(tenant, '') AS tenant, "
         "coalesce(session_id, '') AS session_id, coalesce(len(block_hashes), 0) AS blocks "
         "FROM log_requests WHERE log_id = ? ORDER BY request",
@@ -50,7 +52,7 @@ def _columns(cursor: duckdb.DuckDBPyConnection, log_id: str) -> dict[str, np.nda
     return found
 
 
-def _codes(words: np.ndarray) -> tuple[IntArray | None, tuple[str, ...]]:
+def _codes(words: Any) -> tuple[IntArray | None, tuple[str, ...]]:
     """A number for each word, -1 for none; ``None`` where there is no word at all."""
     names, codes = np.unique(words.astype(str), return_inverse=True)
     if names.tolist() == [""]:

@@ -24,46 +24,16 @@ _DATE_FORMATS = {
     "dmy": ("%d/%m/%Y %H:%M:%S.%f", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M"),
     "mdy": ("%m/%d/%Y %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M"),
 }
-OK_WORDS = tuple(
-    [
-        "ok",
-        "success",
-        "succeeded",
-        "successful",
-        "completed",
-        "complete",
-        "done",
-        "finished",
-        "stop",
-        "length",
-        "true",
-        "1",
-        "yes",
-        "eos",
-        "成功",
-        "完成",
-    ]
-)
-CANCEL_WORDS = tuple(
-    ["cancelled", "canceled", "cancel", "aborted", "abort", "client_disconnected", "disconnected", "499", "取消"]
-)
-FAIL_WORDS = tuple(
-    [
-        "failed",
-        "fail",
-        "failure",
-        "error",
-        "timeout",
-        "timed_out",
-        "rejected",
-        "oom",
-        "false",
-        "0",
-        "no",
-        "失败",
-        "超时",
-    ]
-)
+OK_WORDS = (
+    "ok", "success", "succeeded", "successful", "completed", "complete", "done", "finished", "stop", "length", "true",
+    "1", "yes", "eos", "成功", "完成",
+)  # fmt: skip
+CANCEL_WORDS = (
+    "cancelled", "canceled", "cancel", "aborted", "abort", "client_disconnected", "disconnected", "499", "取消",
+)  # fmt: skip
+FAIL_WORDS = (
+    "failed", "fail", "failure", "error", "timeout", "timed_out", "rejected", "oom", "false", "0", "no", "失败", "超时",
+)  # fmt: skip
 TRUE_WORDS, FALSE_WORDS = ("true", "t", "1", "yes", "y", "是", "1.0"), ("false", "f", "0", "no", "n", "否", "0.0")
 
 
