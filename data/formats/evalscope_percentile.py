@@ -13,7 +13,7 @@ from typing import Any
 from calc.units import MILLI
 from data.formats.document import Document
 from data.formats.json_fields import number
-from data.formats.json_objects import JsonObject, objects
+from data.formats.json_objects import JsonObject, any_object, objects
 from data.formats.result import finish
 from data.formats.row_checks import RefusedRow, check_row
 from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
@@ -27,7 +27,7 @@ _UNITS_S = {"s": 1.0, "ms": MILLI}
 
 def looks_like(document: Document) -> bool:
     """True when rows or columns carry percentile labels beside a latency."""
-    return any(_is_row(item) for _, item in objects(document))
+    return any_object(document, _is_row)
 
 
 def read(document: Document) -> ReadResult:

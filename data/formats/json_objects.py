@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any, TypeAlias
 
 from data.formats.document import Document
@@ -13,6 +14,8 @@ from data.formats.row_checks import RefusedRow, check_row
 from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
 
 JsonObject: TypeAlias = Mapping[str, Any]
+LOOKED_AT = 1_000
+"""Objects in which a signature is looked for; every reader asks, and a file may hold 200,000."""
 
 
 def objects(document: Document) -> Iterator[tuple[int, JsonObject]]:
@@ -29,8 +32,8 @@ def has_all(item: JsonObject, keys: Iterable[str]) -> bool:
 
 
 def any_object(document: Document, signature: Callable[[JsonObject], bool]) -> bool:
-    """True when one object of the file has the signature of a tool."""
-    return any(signature(item) for _, item in objects(document))
+    """True when one of the first objects of the file has the signature of a tool."""
+    return any(signature(item) for _, item in islice(objects(document), LOOKED_AT))
 
 
 def read_runs(

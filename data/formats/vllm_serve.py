@@ -15,6 +15,7 @@ from calc.messages import msg
 from calc.units import MILLI
 from data.formats.document import Document
 from data.formats.json_fields import MAX_TEXT, count, fact, number, text
+from data.formats.json_objects import any_object
 from data.formats.result import finish
 from data.formats.row_checks import RefusedRow, check_row
 from data.formats.vllm_details import Details, from_details
@@ -62,7 +63,9 @@ _READ_ELSEWHERE = frozenset(
 
 def looks_like(document: Document) -> bool:
     """True when the file holds at least one object with the tool's keys."""
-    return next(_raw_runs(document), None) is not None
+    if document.values:
+        return any_object(document, _has_signature)
+    return next(_csv_runs(document.text), None) is not None
 
 
 def read(document: Document) -> ReadResult:
