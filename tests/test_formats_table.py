@@ -282,3 +282,72 @@ def test_a_wrong_unit_in_a_label_is_found_by_the_identity() -> None:
 def test_every_choice_can_be_read_back() -> None:
     for choice in FIELD_CHOICES:
         assert table("QPS,GPUs,x\n5,8,1\n5,9,1\n", {"x": choice}).runs or choice == "request_index", choice
+
+
+def test_a_bare_latency_alone_is_never_used_as_ttft_or_e2e() -> None:
+    result = table("concurrency,Latency (ms),QPS\n8,400,2\n")
+    run = result.runs[0]
+    assert (run.ttft, run.e2e) == (None, None)
+    assert run.extra["latency_ambiguous_mean_s"] == pytest.approx(0.4)
+    assert "latency_ambiguous" in result.notes
+    asked = {guess.header: guess for guess in propose_columns(b"concurrency,Latency (ms),QPS\n8,400,2\n", "x")}
+    assert asked["Latency (ms)"].assumed
+    confirmed = table("concurrency,Latency (ms),QPS\n8,400,2\n", {"Latency (ms)": "ttft.mean:ms"})
+    assert ttft_ms(confirmed.runs[0]) == pytest.approx(400)
+
+
+def test_a_bare_latency_beside_a_ttft_is_the_e2e_latency_and_is_asked() -> None:
+    text = "并发,TTFT P99 (ms),延迟 P99 (s)\n8,400,12\n"
+    assert table(text).runs[0].e2e.p99_s == 12  # type: ignore[union-attr]
+    assert [guess.assumed for guess in propose_columns(text.encode(), "x")] == [False, False, True]
+
+
+@pytest.mark.parametrize("header", ["batch", "Batch Size", "批大小"])
+def test_a_batch_is_never_used_as_a_concurrency(header: str) -> None:
+    run = table(f"{header},TTFT (ms),QPS\n8,400,2\n").runs[0]
+    assert run.max_concurrency is None
+    assert run.extra["batch_ambiguous"] == 8
+
+
+@pytest.mark.parametrize("header", ["TPS", "吞吐", "tokens/s", "Throughput (tok/s)", "系统吞吐", "每秒输出token数"])
+def test_a_throughput_of_unsaid_kind_is_never_used_as_another(header: str) -> None:
+    run = table(f"concurrency,TTFT (ms),{header}\n8,400,900\n").runs[0]
+    assert run.ambiguous_throughput_per_s == 900
+    assert run.output_token_throughput_per_s is None
+    assert run.total_token_throughput_per_s is None
+    assert run.request_throughput_per_s is None
+
+
+def test_thousands_of_a_rate_are_read_and_of_a_length_refused() -> None:
+    result = table("concurrency,output throughput (tok/s),总请求数,ISL\n8,1.2k,1.5万,2048\n16,1.3k,2k,2k\n")
+    assert result.runs[0].output_token_throughput_per_s == pytest.approx(1200)
+    assert result.runs[0].num_prompts == 15_000
+    assert [problem.line for problem in result.problems] == [3]
+
+
+@pytest.mark.parametrize("cell", ["OOM", "out of memory", "OOM killed", "请求超时", "显存不足", "timed out", "failed"])
+def test_a_row_that_failed_marks_the_limit_and_is_kept(cell: str) -> None:
+    result = table(f"concurrency,TTFT (ms),QPS\n8,400,2\n64,{cell},\n")
+    assert [run.max_concurrency for run in result.runs] == [8, 64]
+    assert result.runs[1].extra["failed_point"] == "yes"
+    assert result.runs[1].ttft is None
+    assert "failed_point" in result.notes
+
+
+def test_pairs_of_metric_unit_and_value_are_one_run() -> None:
+    result = table("指标,单位,数值\n并发数,,8\n首Token时延,ms,412.5\n端到端时延,s,12\nQPS,,2\n")
+    assert len(result.runs) == 1
+    assert ttft_ms(result.runs[0]) == pytest.approx(412.5)
+    assert e2e_s(result.runs[0]) == pytest.approx(12)
+
+
+def test_a_header_written_again_in_the_middle_is_no_row() -> None:
+    text = "concurrency,TTFT (ms),QPS\n8,400,2\n\nconcurrency,TTFT (ms),QPS\n16,500,3\n"
+    result = table(text)
+    assert [run.max_concurrency for run in result.runs] == [8, 16]
+    assert not result.problems
+
+
+def test_errors_of_a_spreadsheet_are_empty_cells() -> None:
+    result = table("concurrency,TTFT (ms),QPS\n8,#DIV/0!,2\n16,#N/A,3\n")
+    assert [run.ttft for run in result.runs] == [None, None]

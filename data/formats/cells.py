@@ -14,6 +14,7 @@ from data.formats.table import Row
 
 MAX_TEXT = 200
 """Longest text kept from a cell."""
+_REQUEST_COUNTS = ("num_prompts", "completed", "failed")
 
 
 @dataclass(kw_only=True)
@@ -55,8 +56,9 @@ def _take_text(cells: Cells, column: Column, text: str) -> None:
 
 
 def _take_number(cells: Cells, column: Column, text: str) -> None:
-    parsed = parse_cell(text, decimal_comma=column.decimal_comma, what=column.header)
     code = column.meaning.code
+    counts = FIELDS[code].kind == "rate" or code in _REQUEST_COUNTS
+    parsed = parse_cell(text, decimal_comma=column.decimal_comma, what=column.header, counts=counts)
     if isinstance(parsed, Number):
         _take_value(cells, column, parsed)
     elif parsed is Special.FAILED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calc.errors import InputError
 from calc.messages import msg
@@ -16,6 +16,7 @@ from data.formats.table import Table
 SAMPLES = 3
 """Values shown beside a guess."""
 _LARGEST_IN_SECONDS: Mapping[str, float] = {"ttft": 10.0, "tpot": 1.0, "itl": 1.0, "e2e": 300.0, "duration": 1e9}
+_AMBIGUOUS_LATENCY = "ambiguous_latency"
 """A column without unit whose values all stay below this is taken as seconds, else as milliseconds; always asked."""
 
 
@@ -66,10 +67,19 @@ def resolve_columns(table: Table, corrections: Mapping[str, str] | None = None) 
     cells = [_cells(table, index) for index in range(len(table.headers))]
     commas = [uses_decimal_comma(column) for column in cells]
     everywhere = any(commas) and not all(comma is False for comma in commas)
+    guessed = _settled([understand(header) or HeaderMeaning(code=IGNORE) for header in table.headers])
     return tuple(
-        _column(index, header, cells[index], corrections.get(header), _or(commas[index], everywhere))
+        _column(index, header, guessed[index], cells[index], corrections.get(header), _or(commas[index], everywhere))
         for index, header in enumerate(table.headers)
     )
+
+
+def _settled(guessed: Sequence[HeaderMeaning]) -> list[HeaderMeaning]:
+    """A bare latency beside a TTFT and no E2E is the E2E latency, still to be confirmed; alone it could be either."""
+    codes = {meaning.code for meaning in guessed}
+    if "ttft" not in codes or "e2e" in codes:
+        return list(guessed)
+    return [replace(meaning, code="e2e") if meaning.code == _AMBIGUOUS_LATENCY else meaning for meaning in guessed]
 
 
 def guesses(table: Table) -> tuple[ColumnGuess, ...]:
@@ -102,8 +112,9 @@ def _samples(table: Table, column: Column) -> tuple[str, ...]:
     return tuple(cell for cell in _cells(table, column.index) if cell)[:SAMPLES]
 
 
-def _column(index: int, header: str, cells: Sequence[str], correction: str | None, comma: bool) -> Column:
-    guessed = understand(header) or HeaderMeaning(code=IGNORE)
+def _column(
+    index: int, header: str, guessed: HeaderMeaning, cells: Sequence[str], correction: str | None, comma: bool
+) -> Column:
     meaning = ColumnMeaning(code=guessed.code, statistic=guessed.statistic, unit=guessed.unit)
     if correction is not None:
         meaning = parse_meaning(correction, header)
@@ -135,7 +146,7 @@ def _numbers(cells: Sequence[str], comma: bool) -> list[Number]:
 def _unit_in_cells(guessed: HeaderMeaning, numbers: Sequence[Number]) -> bool:
     """``412.5 ms`` in every cell settles a header without a unit; it cannot settle which latency is meant."""
     stated = guessed.unit is None and bool(numbers) and all(number.unit is not None for number in numbers)
-    return stated and guessed.statistic is not None and guessed.code != "e2e"
+    return stated and guessed.statistic is not None and guessed.code not in ("e2e", _AMBIGUOUS_LATENCY)
 
 
 def _with_unit(meaning: ColumnMeaning, numbers: Sequence[Number]) -> ColumnMeaning:

@@ -79,6 +79,15 @@ _FIELDS: tuple[Field, ...] = (
     Field(code="tpot", title=msg("TPOT"), kind="time", target="tpot", has_statistic=True),
     Field(code="itl", title=msg("ITL"), kind="time", target="itl", has_statistic=True),
     Field(code="e2e", title=msg("E2E latency"), kind="time", target="e2e", has_statistic=True),
+    Field(
+        code="ambiguous_latency",
+        title=msg("latency, of what is not said"),
+        kind="time",
+        target="latency_ambiguous",
+        has_statistic=True,
+    ),
+    Field(code="prefill", title=msg("prefill time"), kind="time", target="prefill", has_statistic=True),
+    Field(code="ambiguous_batch", title=msg("batch, not said of what"), kind="count", target="batch_ambiguous"),
     Field(code="request_throughput", title=msg("requests per second"), kind="rate", target="request_throughput_per_s"),
     Field(
         code="output_token_throughput",

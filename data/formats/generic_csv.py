@@ -39,6 +39,8 @@ _RESULTS = (
     "total_token_throughput_per_s",
 )
 """What a run can find out besides latencies."""
+_AMBIGUOUS = {"ambiguous_latency": "latency_ambiguous", "ambiguous_batch": "batch_ambiguous"}
+"""Note codes of columns that are kept under a name of their own and never used as a TTFT, an E2E or a concurrency."""
 _RECORD_FIELDS = frozenset(BenchmarkRun.__dataclass_fields__)
 
 
@@ -107,7 +109,7 @@ def _run(row: Row, cells: Cells, nominal: bool) -> BenchmarkRun:
             continue
         if code in ("input_tokens", "output_tokens"):
             target = f"{target}_{statistic}"
-        elif code in LATENCIES:
+        elif statistic is not None:
             target = f"{target}_{statistic}_s"
         (values if target in _RECORD_FIELDS else extra)[target] = round(value) if target in _COUNTS else value
     if "error_share" in extra:
@@ -140,6 +142,7 @@ def _notes(columns: Sequence[Column], rows: Sequence[Cells]) -> tuple[str, ...]:
         notes.add("decimal_comma")
     if any(column.assumed for column in columns):
         notes.add("columns_assumed")
+    notes.update(note for column in columns if (note := _AMBIGUOUS.get(column.meaning.code)) is not None)
     if any("failed_point" in cells.flags for cells in rows):
         notes.add("failed_point")
     return tuple(sorted(notes))

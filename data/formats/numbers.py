@@ -13,11 +13,15 @@ from data.formats.row_checks import MAX_NUMBER, RefusedRow
 
 _SHOWN = 40
 """Characters of a bad cell shown to the user."""
-_EMPTY_WORDS = "- -- — / n/a na nan null none [n/a] 无 未测 x ?"
-_FAILED_WORDS = "oom 失败 超时 timeout fail failed error 崩溃 crash 报错"
+_EMPTY_WORDS = "- -- — / n/a n.a. na nan null none nil tbd [n/a] 无 未测 未测试 待测 不支持 x ? keine"
+_SHEET_ERRORS = "#n/a #div/0! #value! #ref! #name? #null! #num!"
 _COUNTED = "tokens token tok tokens/s tok/s token/s req/s /s qps rps 个 次 条 卡 张"
-_EMPTY = frozenset({"", "[not supported]", *_EMPTY_WORDS.split()})
-_FAILED = frozenset({"out of memory", *_FAILED_WORDS.split()})
+_EMPTY = frozenset({"", "[not supported]", *_EMPTY_WORDS.split(), *_SHEET_ERRORS.split()})
+_FAILED = re.compile(
+    r"(?:cuda\s*)?(?:oom|out of memory)\b|time(?:d\s?)?-?out\b|fail(?:ed|ure)?\b|error\b|crash(?:ed)?\b|killed\b|"
+    r"\D{0,8}(?:失败|超时|报错|崩溃|爆显存|显存不足|显存溢出)|fehl(?:er|geschlagen)\b|abgebrochen\b"
+)
+_THOUSAND = 1000.0
 _NO_UNITS = frozenset({"", *_COUNTED.split()})
 _INFINITE = frozenset({"inf", "infinity", "∞", "+inf", "unlimited", "不限"})
 _BLANKS = dict.fromkeys(map(ord, " \u00a0\u202f\u2009'’_"))
@@ -68,8 +72,12 @@ class Number:
     spread: float | None = None
 
 
-def parse_cell(cell: str, *, decimal_comma: bool, what: str) -> Number | Special:
-    """A cell of a number column; refuses the row when it holds words or an unclear multiplier."""
+def parse_cell(cell: str, *, decimal_comma: bool, what: str, counts: bool = False) -> Number | Special:
+    """A cell of a number column; refuses the row when it holds words or an unclear multiplier.
+
+    ``counts`` says that the column counts requests or is a rate, where ``k`` is 1,000; of token lengths and bytes it
+    could be 1,024.
+    """
     if _PLAIN.fullmatch(cell) and not (decimal_comma and "." in cell):
         return Number(value=_float(cell, decimal_comma=False))
     text = unicodedata.normalize("NFKC", cell).strip()
@@ -84,8 +92,9 @@ def parse_cell(cell: str, *, decimal_comma: bool, what: str) -> Number | Special
     if match is None:
         raise RefusedRow(msg("{what} is {cell!r}: a number was expected.", what=what, cell=cell[:_SHOWN]))
     digits, rest = match.group(1), match.group(2).lower()
-    if rest in _TEN_THOUSAND:
-        return Number(value=_float(digits, decimal_comma) * _TEN_THOUSAND[rest])
+    multiplier = _TEN_THOUSAND.get(rest, _THOUSAND if counts and rest == "k" else None)
+    if multiplier is not None:
+        return Number(value=_float(digits, decimal_comma) * multiplier)
     if rest.rstrip("b") in ("k", "m") and rest not in _UNITS:
         raise RefusedRow(
             msg("{what} is {cell!r}: 1,000 or 1,024 is not said, write the number out.", what=what, cell=cell[:_SHOWN])
@@ -112,7 +121,7 @@ def _special(text: str) -> Special | None:
     lower = text.lower()
     if lower in _EMPTY:
         return Special.EMPTY
-    if lower in _FAILED:
+    if _FAILED.match(lower):
         return Special.FAILED
     if lower in _INFINITE:
         return Special.INFINITE

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
@@ -25,6 +25,7 @@ MIN_KNOWN = 2
 """Known words a header needs; one of them must be a latency or a rate."""
 MIN_KNOWN_DOWN = 3
 """Known words the first column needs before the table is read sideways."""
+_UNIT_HEADINGS = ("unit", "units", "单位", "einheit")
 _MEASURED_KINDS = ("time", "rate")
 _NUMBER = re.compile(r"\d+")
 _RULE_ROW = re.compile(r"^[\s:|\-—]+$")
@@ -146,6 +147,7 @@ def _refuse_size(rows: Sequence[Row], name: str) -> None:
 
 
 def _upright(rows: list[Row], separator: str) -> Table | None:
+    """One run a row; a header written again further down is no row."""
     head = rows[:HEADER_SEARCH_ROWS]
     index = next((i for i, row in enumerate(head) if _known(row.cells) >= MIN_KNOWN_DOWN), None)
     if index is None:
@@ -157,7 +159,12 @@ def _upright(rows: list[Row], separator: str) -> Table | None:
         headers, below = _joined(headers, rows[below].cells), below + 1
     elif index > 0 and sum(is_statistic(cell) for cell in headers) >= MIN_KNOWN:
         headers = _joined(rows[index - 1].cells, headers)
-    return Table(headers=_unique(headers), header_line=rows[index].line, rows=tuple(rows[below:]), separator=separator)
+    return Table(
+        headers=_unique(headers),
+        header_line=rows[index].line,
+        rows=tuple(row for row in rows[below:] if row.cells != rows[index].cells),
+        separator=separator,
+    )
 
 
 def _joined(upper: Sequence[str], lower: Sequence[str]) -> tuple[str, ...]:
@@ -191,6 +198,7 @@ def _sideways(rows: list[Row], separator: str) -> Table | None:
     if down < MIN_KNOWN_DOWN or down <= across:
         return None
     heading = rows[0] if rows[0] not in body else None
+    heading, body = _with_units(heading, body)
     names = [row.cells[0] for row in body]
     width = max(len(row.cells) for row in body)
     columns = [[_cell(row, index) for row in body] for index in range(1, width)]
@@ -206,6 +214,20 @@ def _sideways(rows: list[Row], separator: str) -> Table | None:
         separator=separator,
         sideways=True,
     )
+
+
+def _with_units(heading: Row | None, body: list[Row]) -> tuple[Row | None, list[Row]]:
+    """Rows of ``metric, unit, value`` as rows of ``metric (unit), value``."""
+    words = [] if heading is None else [cell.lower() for cell in heading.cells]
+    column = next((index for index, word in enumerate(words) if index and word in _UNIT_HEADINGS), None)
+    if heading is None or column is None:
+        return heading, body
+    named = [_without(row, column, f"{row.cells[0]} ({_cell(row, column)})") for row in body]
+    return _without(heading, column, heading.cells[0]), named
+
+
+def _without(row: Row, column: int, first: str) -> Row:
+    return replace(row, cells=(first, *row.cells[1:column], *row.cells[column + 1 :]))
 
 
 def _has_concurrency(names: Sequence[str]) -> bool:
