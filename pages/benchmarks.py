@@ -6,7 +6,7 @@ from ui.story import about_poc, words
 from ui.text import t
 
 asked = state.current()
-runs = resources.store().runs()
+runs = resources.runs()
 
 parts.heading(t("Benchmarks"), words.describe(asked.scenario))
 parts.answer(about_poc.sentence(runs), about_poc.figures(runs), good=True if runs else None)

@@ -28,7 +28,7 @@ from data import catalogue
 from data.case import example_case, read_case
 from data.case_measured import parse_measured
 from data.own_hardware import gpu_of
-from data.store import Action, AddOutcome, OwnEntry, Store, StoredStartupLog, default_path
+from data.store import Action, AddOutcome, OwnEntry, Store, StoredRun, StoredStartupLog, default_path
 from data.store.own import newest_of_each
 from probe.driver import driver_report
 from probe.nvml import NvmlReport
@@ -185,6 +185,16 @@ def example_values() -> fields.Values:
 def store() -> Store:
     """The one database of this process."""
     return Store(default_path())
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _runs(mark: str) -> tuple[StoredRun, ...]:  # noqa: ARG001 - the key
+    return store().runs()
+
+
+def runs() -> tuple[StoredRun, ...]:
+    """Every stored load point, read again only after a change."""
+    return _runs(store().mark())
 
 
 def close_store() -> None:

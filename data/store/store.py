@@ -53,7 +53,7 @@ from data.store.rows import (
     stored_snapshot,
     stored_startup_log,
 )
-from data.store.runs import stored_runs
+from data.store.runs import evidence_mark, stored_runs
 
 DEFAULT_PATH = Path("var") / "plimsoll.duckdb"
 PATH_VARIABLE = "PLIMSOLL_STORE"
@@ -141,6 +141,10 @@ class Store:
     def runs(self, *, file_id: str | None = None, model: str | None = None) -> tuple[StoredRun, ...]:
         """Load points, newest file first, in file order; all of them, or of one file or one model."""
         return stored_runs(self._db, self.declarations, file_id=file_id, model=model)
+
+    def mark(self) -> str:
+        """Another one after every change of the runs."""
+        return evidence_mark(self._db)
 
     def snapshots(self) -> tuple[StoredSnapshot, ...]:
         """Metrics snapshots, newest first."""

@@ -21,7 +21,7 @@ MOST_RUNS = 6
 
 def show(asked: Asked) -> None:
     """Choose runs, then their percentiles side by side, the model's curve under them, and its error."""
-    stored = resources.store().runs()
+    stored = resources.runs()
     if not stored:
         st.info(t("Nothing is stored yet: upload a result first."))
         return

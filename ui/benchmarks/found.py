@@ -41,9 +41,15 @@ class Kept:
         return next(one for one in self.stored if one.run_id == run_id)
 
 
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _kept(mark: str, key: str, _asked: Asked) -> Kept:  # noqa: ARG001 - the keys
+    stored, plan_found = resources.runs(), plan_of(_asked)
+    if isinstance(plan_found, Message):
+        return Kept(stored=stored, placed=placed_runs(stored))
+    axes = plan_found.axes
+    return Kept(stored=stored, placed=placed_runs(stored, axes.contexts_tokens, axes.concurrencies))
+
+
 def kept(asked: Asked) -> Kept:
     """Runs in the cells of the scenario's plan; without a plan on the doubling scale."""
-    stored, found = resources.store().runs(), plan_of(asked)
-    if isinstance(found, Message):
-        return Kept(stored=stored, placed=placed_runs(stored))
-    return Kept(stored=stored, placed=placed_runs(stored, found.axes.contexts_tokens, found.axes.concurrencies))
+    return _kept(resources.store().mark(), asked.key, asked)

@@ -12,7 +12,7 @@ from ui.text import t
 
 def show(asked: Asked) -> None:  # noqa: ARG001 - same signature for all views
     """Every load point, newest file first."""
-    stored = resources.store().runs()
+    stored = resources.runs()
     if not stored:
         st.info(t("Nothing is stored yet: upload a result first."))
         return
