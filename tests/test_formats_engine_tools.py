@@ -107,6 +107,30 @@ def test_an_embedding_run_of_vllm_has_prompts_and_latency_but_no_tokens_out() ->
     assert "no_token_metrics" in codes(result)
 
 
+def test_waiting_in_the_client_is_a_latency_of_its_own() -> None:
+    raw = {
+        "model_id": "m",
+        "num_prompts": 100,
+        "request_rate": 10.0,
+        "max_concurrency": 8,
+        "duration": 20.0,
+        "completed": 100,
+        "request_throughput": 5.0,
+        "mean_ttft_ms": 100.0,
+        "mean_e2el_ms": 900.0,
+        "mean_client_queue_time_ms": 2000.0,
+        "p99_client_queue_time_ms": 4000.0,
+        "mean_e2el_including_client_queue_ms": 2900.0,
+        "spec_decode_acceptance_length": 2.5,
+    }
+    result = read(as_json(raw), "x")
+    record = records(result)[0]
+    assert record["client_queue_ms"] == pytest.approx({"mean": 2000.0, "p99": 4000.0})
+    assert record["e2e_with_client_queue_ms"]["mean"] == pytest.approx(2900.0)
+    assert record["spec_accept_len"] == 2.5
+    assert "coordinated_omission" not in codes(result)
+
+
 def test_a_latency_bench_is_one_batch_in_seconds_and_few_iterations_are_said() -> None:
     latencies = np.linspace(1.0, 2.0, 11).tolist()
     raw = {"avg_latency": 1.5, "latencies": latencies, "percentiles": {"50": 1.5, "90": 1.9, "99": 1.99}}

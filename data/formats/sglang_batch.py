@@ -15,7 +15,7 @@ _COMMON = ("batch_size", "input_len", "output_len", "overall_throughput")
 _FACTS = {
     "batch_size": "batch_size",
     "run_name": "run_name",
-    "accept_length": "acc_length",
+    "spec_accept_len": "acc_length",
     "engine_decode_token_throughput": "last_gen_throughput",
 }
 

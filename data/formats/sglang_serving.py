@@ -27,7 +27,7 @@ _SHARED_PREFIXES = frozenset({"generated-shared-prefix", "mooncake"})
 _FACTS = {
     "dataset": "dataset_name",
     "tag": "tag",
-    "accept_length": "accept_length",
+    "spec_accept_len": "accept_length",
     "input_tokens_nominal": "random_input_len",
     "output_tokens_nominal": "random_output_len",
     "output_tokens_retokenized": "total_output_tokens_retokenized",

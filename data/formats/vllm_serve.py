@@ -37,6 +37,9 @@ _STATS = {
 }
 _LATENCY_KEYS = {"ttft": ("ttft",), "tpot": ("tpot",), "itl": ("itl",), "e2e": ("e2el", "latency")}
 """Our name and theirs; 2024 versions wrote ``latency`` for what is now ``e2el``."""
+_FURTHER_LATENCIES = {"client_queue_time": "client_queue", "e2el_including_client_queue": "e2e_with_client_queue"}
+"""Times since 2026: waiting in the client for a free place under the cap, and the request with it."""
+_FURTHER = {"spec_decode_acceptance_length": "spec_accept_len"}
 _READ_ELSEWHERE = frozenset(
     {
         "date",
@@ -231,7 +234,15 @@ def _extra(raw: Mapping[str, Any], details: Details) -> dict[str, float | str]:
         if kept is None:
             continue
         if key.endswith("_ms") and isinstance(kept, float):
-            extra[f"{key.removesuffix('_ms')}_s"] = kept * MILLI
+            extra[_time_name(key)] = kept * MILLI
         else:
-            extra[key[:MAX_TEXT]] = kept
+            extra[_FURTHER.get(key, key)[:MAX_TEXT]] = kept
     return extra | details.further()
+
+
+def _time_name(key: str) -> str:
+    """``p99_client_queue_time_ms`` is the latency ``client_queue``; any other time keeps its name, in seconds."""
+    statistic, _, name = key.removesuffix("_ms").partition("_")
+    if name in _FURTHER_LATENCIES and statistic in _STATS:
+        return f"{_FURTHER_LATENCIES[name]}.{_STATS[statistic]}"
+    return f"{key.removesuffix('_ms')}_s"[:MAX_TEXT]
