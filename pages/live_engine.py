@@ -2,39 +2,33 @@
 
 import streamlit as st
 
-from data.sources.prometheus import evidence
-from ui import engine_view, parts, resources
+from ui import parts, state
+from ui.live import now, paste, recorded
 from ui.story import words
 from ui.text import t
 
+slo = state.current().scenario.slo
+
 parts.heading(t("Live engine"), t("What do the counters of a running engine say?"))
-left, right = st.columns(2, gap="medium")
-with left:
-    pasted = st.text_area(t("Paste the text of /metrics"), key="engine_text", height=140, persist_state="session")
-with right:
-    first = st.file_uploader(t("Or upload it"), key="engine_file", type=["txt", "prom", "metrics"], max_upload_size=20)
-    later = st.file_uploader(
-        t("A later one, for rates"), key="engine_later", type=["txt", "prom", "metrics"], max_upload_size=20
-    )
+names = {"now": t("Now"), "recorded": t("Recorded"), "paste": t("Paste or upload")}
+match parts.switch(t("View"), names, "live_view", "now", linked=True):
+    case "recorded":
+        recorded.show(slo)
+    case "paste":
+        paste.show()
+    case _:
+        now.show(slo)
 
-kind = "measured" if first or pasted else "sample"
-content = first.getvalue() if first else (pasted or "").encode() or resources.sample("sample-metrics.txt")
-if kind == "sample":
-    st.caption(
-        ":material/science: " + t("Shown is a made-up sample; paste the text of your engine's /metrics to see yours.")
-    )
-result, snapshot = engine_view.understand(content, later.getvalue() if later else None)
-
-parts.answer(engine_view.sentence(snapshot), engine_view.figures(snapshot, kind), good=engine_view.calm(snapshot))
-parts.section(t("Three layers"))
-parts.table(engine_view.rows(evidence(snapshot), kind), key="engine_rows")
-for warning in result.warnings:
-    st.warning(t(warning.text))
 parts.computed(
     [
         t("Percentiles are read from the histogram's buckets, linear inside a bucket."),
-        t("hit rate = prefix tokens found / prefix tokens asked, since server start or between the two texts"),
+        t("rate = later counter − earlier counter, ÷ the time between; nothing is told across a restart"),
+        t("hit rate = prefix tokens found / prefix tokens asked, in the same time"),
+        t("drift = least squares through the means of twelve stretches, ± Student's t at 95 %"),
     ],
-    ["vLLM, SGLang and DCGM metric names; shares are 0–1 in the text"],
+    [
+        "metric names of vLLM, SGLang, TensorRT-LLM, Triton and DCGM; shares are 0–1 in the text",
+        "batch means: Law, Simulation Modeling and Analysis, chapter 9",
+    ],
 )
 st.caption(words.versions())

@@ -10,7 +10,7 @@ from itertools import pairwise
 from calc.messages import Message, msg
 from data.live.entry import Entry, Kind
 from data.records import LatencyStats, MetricsSnapshot
-from data.sources.exported import fullest_memory_bytes, mean_busy_share, pcie_bytes_per_s
+from data.sources.exported import fullest_memory_bytes, fullest_memory_share, mean_busy_share, pcie_bytes_per_s
 from data.sources.prometheus import Relation, difference, relation
 
 MISSED_TURNS = 3.5
@@ -79,6 +79,7 @@ MOMENTS: Mapping[str, Read] = {
     "waiting": lambda now: now.requests_waiting,
     "gpu_busy_share": mean_busy_share,
     "gpu_memory_bytes": fullest_memory_bytes,
+    "gpu_memory_share": fullest_memory_share,
     "pcie_bytes_per_s": pcie_bytes_per_s,
     "host_cache_share": lambda now: now.host_cache_usage_share,
 }

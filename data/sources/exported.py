@@ -133,6 +133,16 @@ def fullest_memory_bytes(snapshot: MetricsSnapshot) -> float | None:
     return _gpus("memory_used_bytes", max)(snapshot)
 
 
+def fullest_memory_share(snapshot: MetricsSnapshot) -> float | None:
+    """Memory used / memory used and free, on the fullest GPU."""
+    known = [
+        gpu.memory_used_bytes / (gpu.memory_used_bytes + gpu.memory_free_bytes)
+        for gpu in snapshot.gpus
+        if gpu.memory_used_bytes and gpu.memory_free_bytes is not None
+    ]
+    return max(known, default=None)
+
+
 def _gpu_seconds(snapshot: MetricsSnapshot) -> float | None:
     """GPUs of the text × window ÷ requests finished in it."""
     finished, window = snapshot.requests_finished_total, snapshot.window_s

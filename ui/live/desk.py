@@ -1,0 +1,90 @@
+"""What all visitors of the Live engine page share: the watchers of allowed engines, the sample, and read recordings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from calc.errors import PlimsollError
+from calc.evidence import Evidence, Provenance
+from calc.judge.decide import decide
+from calc.workload import Slo
+from data.live.entry import Entry, Recording
+from data.live.recorder import Desk
+from data.live.recording_file import read_recording
+from data.live.timeline import Timeline, timeline
+from data.live.window import Window, evidence_of
+from data.settings import Settings, read_settings
+from data.store.recordings import StoredRecording
+from ui import resources
+from ui.story.about_live import Diagnosed
+
+SAMPLE_FILE = "sample-engine.plimsoll-recording.jsonl"
+KEPT = 8
+"""Recordings held read and laid out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A recording read for the page: its lines, laid out over time."""
+
+    recording: Recording
+    entries: tuple[Entry, ...]
+    line: Timeline
+
+
+@st.cache_resource(show_spinner=False)
+def settings() -> Settings:
+    """What the operator configured, read when the server starts."""
+    return read_settings()
+
+
+@st.cache_resource(show_spinner=False)
+def desk() -> Desk:
+    """One desk for all visitors: whoever looks, an engine is asked once."""
+    return Desk(settings().engines, resources.store().recordings, settings().keep_days)
+
+
+def close() -> None:
+    """End every recording before the store is closed."""
+    try:
+        desk().close()
+    except PlimsollError:  # a configuration that cannot be read has started nothing
+        return
+    desk.clear()
+
+
+@st.cache_resource(show_spinner=False)
+def sample() -> Opened:
+    """The made-up recording that is shipped."""
+    recording, entries = read_recording(resources.sample(SAMPLE_FILE), SAMPLE_FILE)
+    return Opened(recording=recording, entries=entries, line=timeline(entries))
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _opened(recording_id: str, last_id: str, _recording: Recording) -> Opened:  # noqa: ARG001 - the key
+    entries, step = resources.store().recordings.entries(recording_id)
+    return Opened(recording=_recording, entries=entries, line=timeline(entries, step))
+
+
+def opened(stored: StoredRecording) -> Opened:
+    """A stored recording, read again when it has grown."""
+    return _opened(stored.recording.recording_id, stored.last_id, stored.recording)
+
+
+def diagnosed(window: Window, engine: str, slo: Slo) -> Diagnosed:
+    """What the evidence of a window says, held against the scenario's targets."""
+    known = {one.metric: one for one in (*targets(slo), *evidence_of(window, engine))}
+    return Diagnosed(window=window, decision=decide(known))
+
+
+def targets(slo: Slo) -> list[Evidence]:
+    """The scenario's latency targets as declared evidence."""
+    named = (("ttft_slo_s", slo.ttft_s), ("itl_slo_s", slo.itl_s), ("e2e_slo_s", slo.e2e_s))
+    stated = [(metric, value, "s") for metric, value in named if value is not None]
+    rows = [*stated, ("slo_percentile_share", slo.percentile_share, "share")] if stated else []
+    return [
+        Evidence(metric=metric, value=value, unit=unit, provenance=Provenance.DECLARED, source="scenario")
+        for metric, value, unit in rows
+    ]
