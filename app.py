@@ -21,6 +21,7 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Open the store, compile the simulator in the background, and close the store cleanly at the end."""
     from calc.simulator.warm import warm_up
     from ui import resources
+    from ui.live import desk
 
     try:
         resources.store()
@@ -28,6 +29,7 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
         raise SystemExit(str(error)) from None
     Thread(target=warm_up, name="compile-simulator", daemon=True).start()
     yield
+    desk.close()
     resources.close_store()
     # After a clean end the server sends itself SIGTERM once more, which would be exit status 143 instead of 0.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
