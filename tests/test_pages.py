@@ -67,6 +67,11 @@ def test_every_page_renders(app: AppTest, page: str, language: str) -> None:
     assert page == "guide" or len(app.metric) >= 3
 
 
+def paste_metrics(app: AppTest) -> None:
+    app.segmented_control(key="live_view").set_value("paste").run()
+    app.text_area(key="engine_text").set_value(METRICS_TEXT).run()
+
+
 CHANGES: dict[str, Callable[[AppTest], object]] = {
     "overview": lambda app: app.number_input(key="rate").set_value(1.0).run(),
     "workload": lambda app: app.number_input(key="rate").set_value(1.0).run(),
@@ -75,7 +80,7 @@ CHANGES: dict[str, Callable[[AppTest], object]] = {
     "alternatives": lambda app: app.number_input(key="rate").set_value(1.0).run(),
     "decision": lambda app: app.number_input(key="rate").set_value(0.2).run(),
     "review_sheet": lambda app: app.number_input(key="rate").set_value(0.2).run(),
-    "live_engine": lambda app: app.text_area(key="engine_text").set_value(METRICS_TEXT).run(),
+    "live_engine": lambda app: paste_metrics(app),
 }
 
 
