@@ -102,7 +102,7 @@ def test_a_larger_cache_finds_no_less_and_none_finds_more_than_was_seen_before(t
 @given(traces(), st.integers(0, 14))
 def test_blocks_found_and_time_to_eviction_per_request_equal_the_plain_cache(trace: BlockTrace, capacity: int) -> None:
     plain, at = plain_lru.run(trace, capacity), np.array([capacity])
-    found = stack.found_by_request(trace.offsets, trace.block_ids, trace.looked_up, trace.unique_blocks, at)
+    found = stack.found_by_request(trace.offsets, trace.block_ids, trace.looked_up, trace.unique_blocks, at, 1)
     assert tuple(found[:, 0]) == plain.by_request
     assert trace.arrival_s is not None
     stays_s = stack.residence(trace.offsets, trace.block_ids, trace.unique_blocks, trace.arrival_s, at)[:, 0]

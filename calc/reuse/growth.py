@@ -11,7 +11,7 @@ from calc.messages import msg
 from calc.reuse.trace import BlockTrace, FloatArray
 from calc.units import SECONDS_PER_HOUR
 
-POINTS = 120
+POINTS = 60
 """Points of the course over time."""
 LATE_SHARE = 0.5
 """The part of the trace, from its end, whose growth is taken for that of the hours to come."""

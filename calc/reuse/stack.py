@@ -185,16 +185,18 @@ def histogram_by_age(
 
 
 @njit(cache=True, nogil=True)
-def found_by_request(offsets: Array, ids: Array, looked_up: Array, unique: int, capacities: Array) -> Array:
-    """Blocks found of each prompt in a cache of each capacity: shape (requests, capacities)."""
-    result = np.zeros((len(offsets) - 1, len(capacities)), np.int64)
+def found_by_request(offsets: Array, ids: Array, looked_up: Array, unique: int, capacities: Array, every: int) -> Array:
+    """Blocks found of every so-many-th prompt in a cache of each rising capacity: shape (prompts, capacities)."""
+    requests = len(offsets) - 1
+    result = np.zeros(((requests + every - 1) // every, len(capacities)), np.int64)
     last, bits, tree = empty_stack(len(ids), unique)
     needed = np.zeros(longest(offsets), np.int64)
     held = 0
-    for request in range(len(offsets) - 1):
+    for request in range(requests):
         own = ids[offsets[request] : offsets[request + 1]]
-        found = depths_of(own, looked_up[request], last, bits, tree, held, needed)
-        result[request] = np.searchsorted(needed[:found], capacities, side="right")
+        if request % every == 0:
+            found = depths_of(own, looked_up[request], last, bits, tree, held, needed)
+            result[request // every] = np.searchsorted(needed[:found], capacities, side="right")
         held += touch_all(own, last, bits, tree, offsets[request])
     return result
 

@@ -9,15 +9,11 @@ import numpy as np
 
 from calc.deployment import Deployment
 from calc.memory import MemoryReport
-from calc.reuse import stack
 from calc.reuse.curve import HitCurve
+from calc.reuse.found import FoundRows
 from calc.reuse.trace import BlockTrace, FloatArray, IntArray
-from calc.reuse.views import of_owner
 from calc.step.roofline import StepModel
 from calc.units import SECONDS_PER_HOUR
-
-PRICED_REQUESTS = 20_000
-"""Requests whose prefill is timed one by one; of more, so many in even steps stand for all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,41 +53,35 @@ class Worth:
     """Seconds of prefill of one replica not spent, all replicas together; None without times or a step model."""
 
 
-def worth(
-    trace: BlockTrace, curve: HitCurve, owner: IntArray, capacity_tokens: float, model: StepModel | None
-) -> Worth:
-    """A capacity of each cache, read off the curve; ``owner``: which cache has each request (shape (n))."""
-    share, hours = curve.hit_share(capacity_tokens), _hours(trace)
-    saved = share * trace.total_prompt_tokens
-    return Worth(
-        capacity_tokens=capacity_tokens,
-        hit_share=share,
-        of_ceiling_share=share / curve.ceiling_share if curve.ceiling_share else None,
-        saved_tokens_per_hour=saved / hours if hours else None,
-        saved_s_per_hour=(
-            _saved_s(trace, found_tokens(trace, owner, int(capacity_tokens // trace.block_size_tokens)), model) / hours
-            if hours and model
-            else None
-        ),
-    )
+def worths(
+    trace: BlockTrace,
+    curve: HitCurve,
+    found: FoundRows,
+    capacities_tokens: Sequence[float],
+    models: Sequence[StepModel | None],
+) -> tuple[Worth, ...]:
+    """Capacities of each cache, read off the curve; ``found`` at the same ones, a step model for each."""
+    hours = _hours(trace)
+    result = []
+    for place, (tokens, model) in enumerate(zip(capacities_tokens, models, strict=True)):
+        share = curve.hit_share(tokens)
+        seconds = _saved_s(trace, found.requests, found.blocks[:, place], model) if model else None
+        result.append(
+            Worth(
+                capacity_tokens=tokens,
+                hit_share=share,
+                of_ceiling_share=share / curve.ceiling_share if curve.ceiling_share else None,
+                saved_tokens_per_hour=share * trace.total_prompt_tokens / hours if hours else None,
+                saved_s_per_hour=seconds / hours if hours and seconds is not None else None,
+            )
+        )
+    return tuple(result)
 
 
-def found_tokens(trace: BlockTrace, owner: IntArray, capacity_blocks: int) -> IntArray:
-    """Prompt tokens found of each request (shape (n)) where every owner has a cache of its own of this capacity."""
-    found = np.zeros(trace.requests, np.int64)
-    at = np.array([capacity_blocks], dtype=np.int64)
-    for which in range(int(owner.max(initial=0)) + 1):
-        part = of_owner(trace, owner, which)
-        blocks = stack.found_by_request(part.offsets, part.block_ids, part.looked_up, part.unique_blocks, at)[:, 0]
-        found[owner == which] = np.minimum(blocks * part.block_size_tokens, part.prompt_tokens)
-    return found
-
-
-def _saved_s(trace: BlockTrace, found: IntArray, model: StepModel) -> float:
+def _saved_s(trace: BlockTrace, requests: IntArray, found_blocks: IntArray, model: StepModel) -> float:
     """Prefill of each prompt alone, without and with what is found; one token at least is always computed."""
-    step = max(1, trace.requests // PRICED_REQUESTS)
-    prompts = np.maximum(trace.prompt_tokens[::step], 1).astype(np.float64)
-    cached = np.minimum(found[::step], prompts - 1)
+    prompts = np.maximum(trace.prompt_tokens[requests], 1).astype(np.float64)
+    cached = np.minimum(found_blocks * trace.block_size_tokens, prompts - 1).astype(np.float64)
     saved: FloatArray = model.prefill_only_s(prompts, np.zeros_like(prompts)) - model.prefill_only_s(prompts, cached)
     return float(saved.mean()) * trace.requests
 
