@@ -20,6 +20,7 @@ NOT_IN_THE_FILE = {
 RAISES_MORE = {
     "vllm_sweep_v0.25.1_summary.csv": {"runs_differ"},
     "llmperf_bedrock_70b_summary.json": {"failed_requests"},
+    "llmperf_fireworks_70b_individual.json": {"itl_includes_ttft"},
     "guidellm_0.8.0dev18_report.json": {"prompts_shared"},
     "guidellm_0.8.1_multirow_header.csv": {"prompts_shared", "rate_not_reached"},
     "guidellm_0.3.1_concurrent_mock.csv": {"incomplete_requests"},
@@ -29,7 +30,8 @@ RAISES_MORE = {
     "inference_perf_eagle_stage3_lifecycle.json": {"throughput_inconsistent"},
     "llmd_benchmark_report_v0.1.yaml": {"incomplete_requests", "throughput_inconsistent", "prefill_above_roofline"},
 }
-"""Two runs of one setting differ by a factor of two; 49 of 150 requests failed; prompts of two turns with a prefix; 0.4
+"""Two runs of one setting differ by a factor of two; 49 of 150 requests failed; an ITL that
+counts TTFT there as in the summary; prompts of two turns with a prefix; 0.4
 of 2 requests a second; 1 of 17 requests cut off; 100 requests of 100 users; 1 of 12 failed; E2E ten times what its
 parts make; a TPOT of chunks, two a token; an example whose numbers were put together."""
 SAY_WHAT_IS_MISSING = {

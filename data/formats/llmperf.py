@@ -70,8 +70,7 @@ def read_individual(document: Document) -> ReadResult:
         runs.append(run)
     except RefusedRow as refused:
         problems.append(RowProblem(line=1, reason=refused.reason))
-    notes = ("per_request_file", "itl_counts_first_token") if _counts_first(runs) else ("per_request_file",)
-    return finish(document, "llmperf_individual", runs, problems, notes)
+    return finish(document, "llmperf_individual", runs, problems, ("per_request_file",))
 
 
 def _has_summary(item: JsonObject) -> bool:
@@ -97,7 +96,7 @@ def _summary(item: JsonObject) -> BenchmarkRun:
         for name, key in {"ttft": "ttft_s", "itl": "inter_token_latency_s", "e2e": "end_to_end_latency_s"}.items()
     }
     tokens = number(item, "results_number_output_tokens_mean")
-    return BenchmarkRun(
+    run = BenchmarkRun(
         tool="llmperf",
         model=text(item, "model"),
         engine=text(item, "framework"),
@@ -115,8 +114,9 @@ def _summary(item: JsonObject) -> BenchmarkRun:
         itl=latencies["itl"],
         e2e=latencies["e2e"],
         tpot=_mean_tpot(item, latencies["ttft"], latencies["e2e"], tokens),
-        flags=_summary_flags(item, latencies["itl"], latencies["e2e"], tokens),
     )
+    per_request = number(item, "results_request_output_throughput_token_per_s_mean")
+    return replace(run, flags=_flags(run, per_request, counts_chunks=_of_chunk_counting_release(item)))
 
 
 def _flat(item: JsonObject) -> JsonObject:
@@ -145,12 +145,10 @@ def _mean_tpot(
     return LatencyStats(mean_s=(e2e.mean_s - ttft.mean_s) / (tokens - 1))
 
 
-def _summary_flags(
-    item: JsonObject, itl: LatencyStats | None, e2e: LatencyStats | None, tokens: float | None
-) -> tuple[str, ...]:
-    flags = ["itl_includes_ttft"] if _includes_first(itl, e2e, tokens) else []
-    per_request = number(item, "results_request_output_throughput_token_per_s_mean")
-    if _of_chunk_counting_release(item) or _disagrees(per_request, e2e, tokens):
+def _flags(run: BenchmarkRun, per_request: float | None, *, counts_chunks: bool = False) -> tuple[str, ...]:
+    """``per_request``: the tool's mean throughput of a single request, tokens per second."""
+    flags = ["itl_includes_ttft"] if _includes_first(run.itl, run.e2e, run.output_tokens_mean) else []
+    if counts_chunks or _disagrees(per_request, run.e2e, run.output_tokens_mean):
         flags.append("throughput_inconsistent")
     return tuple(flags)
 
@@ -159,10 +157,6 @@ def _includes_first(itl: LatencyStats | None, e2e: LatencyStats | None, tokens: 
     if itl is None or e2e is None or not itl.mean_s or not e2e.mean_s or not tokens:
         return False
     return abs(itl.mean_s * tokens - e2e.mean_s) < FIRST_TOKEN_TOLERANCE * e2e.mean_s
-
-
-def _counts_first(runs: list[BenchmarkRun]) -> bool:
-    return any(_includes_first(run.itl, run.e2e, run.output_tokens_mean) for run in runs)
 
 
 def _of_chunk_counting_release(item: JsonObject) -> bool:
@@ -190,9 +184,7 @@ def _individual(rows: list[JsonObject]) -> BenchmarkRun:
     if not answered:
         return run
     per_request = column(row.get("request_output_throughput_token_per_s") for row in answered)
-    rate = None if not per_request.size else float(per_request.mean())
-    inconsistent = _disagrees(rate, run.e2e, run.output_tokens_mean)
-    return replace(run, flags=("throughput_inconsistent",)) if inconsistent else run
+    return replace(run, flags=_flags(run, float(per_request.mean())))
 
 
 def _gaps(rows: list[JsonObject]) -> chain[object]:
