@@ -43,8 +43,9 @@ def alive_shares(trace: BlockTrace, back: Returns, found: FoundRows) -> tuple[fl
     """Share of later turns that find the whole prompt of the turn before, in full blocks, at each capacity."""
     parent = back.parent[found.requests]
     later = parent >= 0
+    capacities = int(found.blocks.shape[1])
     if not later.any():
-        return (None,) * found.blocks.shape[1]
+        return (None,) * capacities
     before = np.minimum(trace.prompt_tokens // trace.block_size_tokens, trace.looked_up)[parent[later]]
     shares: list[float] = (found.blocks[later] >= before[:, None]).mean(axis=0).tolist()
     return tuple(shares)

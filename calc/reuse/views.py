@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,21 @@ def coarser(trace: BlockTrace, times: int) -> BlockTrace:
     place, looked_up = _place_in_request(trace), np.repeat(trace.looked_up, np.diff(trace.offsets))
     ends = (place < looked_up) & (((place + 1) % times == 0) | (place + 1 == looked_up))
     return replace(_kept(trace, ends), block_size_tokens=trace.block_size_tokens * times)
+
+
+def in_order_of_time(trace: BlockTrace) -> BlockTrace:
+    """Requests by their times, those of one time as they stand; a trace without times as it is."""
+    if trace.arrival_s is None or not (np.diff(trace.arrival_s) < 0).any():
+        return trace
+    order = np.argsort(trace.arrival_s, kind="stable")
+    counts = np.diff(trace.offsets)[order]
+    offsets = _offsets(counts)
+    place = np.arange(trace.blocks) - np.repeat(offsets[:-1], counts)
+    columns = ("prompt_tokens", "output_tokens", "arrival_s", "tenant", "session", "answer_blocks", "cached_tokens")
+    moved: dict[str, Any] = {name: values[order] for name in columns if (values := getattr(trace, name)) is not None}
+    return replace(
+        trace, offsets=offsets, block_ids=trace.block_ids[np.repeat(trace.offsets[:-1][order], counts) + place], **moved
+    )
 
 
 def _place_in_request(trace: BlockTrace) -> IntArray:

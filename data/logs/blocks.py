@@ -39,17 +39,25 @@ def block_trace(store: Store, log_id: str) -> BlockTrace:
         tenant=tenants,
         tenant_names=names,
         session=sessions,
+        cached_tokens=_said(rows["cached_tokens"]),
     )
 
 
 def _columns(cursor: duckdb.DuckDBPyConnection, log_id: str) -> dict[str, Any]:
     found: dict[str, Any] = cursor.execute(
         "SELECT arrival_s, prompt_tokens, output_tokens, coalesce(tenant, '') AS tenant, "
-        "coalesce(session_id, '') AS session_id, coalesce(len(block_hashes), 0) AS blocks "
+        "coalesce(session_id, '') AS session_id, coalesce(len(block_hashes), 0) AS blocks, "
+        "coalesce(cached_tokens, -1) AS cached_tokens "
         "FROM log_requests WHERE log_id = ? ORDER BY request",
         [log_id],
     ).fetchnumpy()
     return found
+
+
+def _said(cached_tokens: Any) -> IntArray | None:
+    """What the engine said it found, -1 where it said nothing; ``None`` where it never did."""
+    cached = np.asarray(cached_tokens, dtype=np.int64)
+    return cached if (cached >= 0).any() else None
 
 
 def _codes(words: Any) -> tuple[IntArray | None, tuple[str, ...]]:

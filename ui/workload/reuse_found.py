@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
 import streamlit as st
@@ -43,6 +44,7 @@ class Given:
     """A trace and what the user assumes of it."""
 
     trace_id: str
+    name: str
     trace: BlockTrace
     apart: bool
     """Tenants do not find each other's blocks."""
@@ -262,7 +264,29 @@ def working_set(asked: Asked, given: Given, window_s: float) -> Growth | None:
     return _growth((*given.key, found.times, found.full_only), window_s, found.trace)
 
 
-def drawn(curve: HitCurve, most_blocks: int, points: int = 240) -> tuple[list[float], list[float]]:
+class Drawn(TypedDict):
+    """Points of a line."""
+
+    capacities_tokens: list[float]
+    hits: list[float]
+
+
+def drawn(curve: HitCurve, most_blocks: int, points: int = 240) -> Drawn:
     """Capacities in tokens and hit rates in per cent, close enough to draw on a logarithmic axis."""
     blocks = np.unique(np.geomspace(1, max(2, most_blocks), points).astype(np.int64))
-    return (blocks * curve.block_size_tokens).tolist(), (curve.hit_shares(blocks) * 100).tolist()
+    return {
+        "capacities_tokens": (blocks * curve.block_size_tokens).tolist(),
+        "hits": (curve.hit_shares(blocks) * 100).tolist(),
+    }
+
+
+class Place(TypedDict):
+    """Where a GPU stands on the curve."""
+
+    capacity_tokens: float
+    hit: float
+
+
+def place(option: GpuOption) -> Place:
+    """Capacity in tokens and hit rate in per cent."""
+    return {"capacity_tokens": option.worth.capacity_tokens, "hit": option.worth.hit_share * 100}
