@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from calc.messages import Message
+
 Value: TypeAlias = float | str | bool | None
 
 
@@ -32,6 +34,8 @@ class Evidence:
     date: str = ""
     instead_of: Evidence | None = None
     """The calculated or declared figure that this measured one overrides; shown beside it."""
+    caveats: tuple[Message, ...] = ()
+    """What the checks say of the measurement: it goes wherever the figure goes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,5 +108,6 @@ def overriding(calculated: Mapping[str, Evidence], measured: Mapping[str, Eviden
             source=found.source,
             date=found.date,
             instead_of=kept,
+            caveats=found.caveats,
         )
     return merged

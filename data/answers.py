@@ -218,7 +218,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _evidence(evidence: Evidence) -> dict[str, Any]:
-    return {key: value for key, value in asdict(evidence).items() if value not in (None, "") or key == "value"}
+    told = asdict(evidence) | {"caveats": _texts(evidence.caveats)}
+    if evidence.instead_of is not None:
+        told["instead_of"] = _evidence(evidence.instead_of)
+    return {key: value for key, value in told.items() if value not in (None, "", []) or key == "value"}
 
 
 def bench_answer(seconds: list[float], requests: int) -> dict[str, Any]:

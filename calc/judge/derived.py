@@ -81,6 +81,7 @@ def _worked_out(evidence: Mapping[str, Evidence], name: str, value: float, parts
         provenance=weakest(part.provenance for part in figures),
         source=" / ".join(parts),
         date=max((part.date for part in known), default=""),
+        caveats=tuple(caveat for part in known for caveat in part.caveats),
     )
 
 

@@ -190,7 +190,18 @@ def risks(weighed: Weighed, lever: str | None) -> tuple[Message, ...]:
         found.append(msg("The conditions and the levers point to different answers: read both before deciding."))
     if _is_uncalibrated(weighed.what_ifs):
         found.append(msg("Latencies are simulated and not calibrated on this deployment: measure before spending."))
-    return _unique(found)
+    return _unique([*found, *_caveats(weighed)])
+
+
+def _caveats(weighed: Weighed) -> list[Message]:
+    """What the checks say of the measurements that the conditions rest on, each once whatever figures carry it."""
+    return [
+        msg("Measured, with a caveat: {caveat}", caveat=caveat)
+        for finding in weighed.findings
+        if finding.verdict is not Verdict.UNKNOWN
+        for evidence in finding.evidence
+        for caveat in evidence.caveats
+    ]
 
 
 def _guarded(outcome: Outcome) -> bool:

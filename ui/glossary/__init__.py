@@ -9,6 +9,7 @@ from ui.glossary.fields import Field
 from ui.glossary.further import FURTHER_FIELDS
 from ui.glossary.own import OWN_FIELDS
 from ui.glossary.terms import TERMS, Term
+from ui.glossary.validity import SEVERITIES, VALIDITY
 
 FIELDS = {**USUAL_FIELDS, **FURTHER_FIELDS}
 """Every field of a scenario."""
@@ -22,8 +23,10 @@ __all__ = [
     "OUTCOMES",
     "OWN_FIELDS",
     "PROVENANCE",
+    "SEVERITIES",
     "TERMS",
     "UNIT_WORDS",
+    "VALIDITY",
     "Field",
     "Term",
 ]

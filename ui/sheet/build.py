@@ -17,7 +17,8 @@ from calc.latency import LatencyReport, LoadSweep
 from calc.memory import MemoryReport
 from calc.messages import Message, msg
 from calc.scenario import Scenario
-from data.records import BenchmarkRun
+from data.records import BenchmarkRun, RunWarning
+from data.run_evidence import is_comparable
 from ui.format import percentile_name
 from ui.sheet import numbers, proofs, statements
 from ui.sheet.numbers import figure
@@ -38,19 +39,20 @@ def build_review(
     sweep: LoadSweep | None = None,
     evidence: Sequence[Evidence] = (),
     runs: Sequence[BenchmarkRun] = (),
+    caveats: Sequence[Sequence[RunWarning]] = (),
     cost_per_million_tokens: float | None = None,
     filing: Filing | None = None,
     case: Mapping[str, Any] | None = None,
 ) -> Review:
     """The sheet's content. ``latency`` is at the planned load, ``None`` when nothing can be served because it does not
-    fit; ``evidence`` and ``runs`` are what was measured.
+    fit; ``evidence`` and ``runs`` are what was measured, ``caveats`` what the checks say of each run.
     """
     filed = filing or Filing()
     known = (*evidence, *decision.evidence)
     deployment = scenario.deployment
     lever = decision.first_lever_title
-    proven = proofs.proofs(scenario, latency, known, runs, filed)
-    comparable = proofs.comparable_runs(runs, scenario)
+    proven = proofs.proofs(scenario, latency, known, runs, filed, caveats)
+    comparable = [run for run in runs if is_comparable(run, scenario)]
     return Review(
         filing=filed,
         status=_status(filed, proven),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from calc.deployment import Deployment
@@ -12,15 +12,17 @@ from calc.evidence import Evidence, Percentiles, Provenance
 from calc.latency import LatencyReport
 from calc.messages import Message, msg
 from calc.scenario import Scenario
-from calc.startup.match import matches
-from calc.workload import Arrivals, Closed, Slo
-from data.records import BenchmarkRun
+from calc.startup.match import listed, matches
+from calc.workload import Slo
+from data.records import BenchmarkRun, RunWarning
+from data.run_evidence import is_comparable, same_deployment
+from ui.glossary import VALIDITY
 from ui.sheet.review import Filing, Kind, Party, Proof, State
 
 STALE_AFTER_DAYS = 30
 """Older measurements describe another version of the service."""
-SAME_LOAD_SHARE = 0.1
-"""A run within 10 % of the planned load is compared with the prediction."""
+MOST_CAVEATS = 3
+"""Warnings named in the table; more are counted."""
 RUNTIME_METRICS = ("ttft", "itl", "kv_usage", "preempt", "hit_rate", "waiting", "queue")
 """Beginnings of metric names that say how the service runs."""
 RUNTIME_ENOUGH = 3
@@ -41,46 +43,18 @@ def is_stale(day: str | None, today: str) -> bool:
     return then is not None and now is not None and (now - then).days > STALE_AFTER_DAYS
 
 
-def comparable_runs(runs: Sequence[BenchmarkRun], scenario: Scenario) -> tuple[BenchmarkRun, ...]:
-    """Runs of the same model, GPU count and engine at the planned load; only these stand beside a prediction."""
-    return tuple(
-        run
-        for run in runs
-        if _same_deployment(run, scenario.deployment) and _same_load(run, scenario.workload.arrivals)
-    )
-
-
-def _same_deployment(run: BenchmarkRun, deployment: Deployment) -> bool:
-    same_model = run.model is not None and _base_name(run.model) == _base_name(deployment.model.name)
-    same_engine = run.backend is None or deployment.engine.id in run.backend.lower()
-    return same_model and same_engine and run.gpu_count in (None, deployment.gpu_count)
-
-
-def _base_name(model: str) -> str:
-    return model.rstrip("/").rsplit("/", 1)[-1].lower()
-
-
-def _same_load(run: BenchmarkRun, arrivals: Arrivals) -> bool:
-    planned: float
-    ran: float | None
-    if isinstance(arrivals, Closed):
-        planned, ran = arrivals.concurrency, run.max_concurrency
-    else:
-        planned, ran = arrivals.rate_per_s, run.request_rate_per_s
-    return ran is not None and math.isclose(ran, planned, rel_tol=SAME_LOAD_SHARE)
-
-
 def proofs(
     scenario: Scenario,
     latency: LatencyReport | None,
     evidence: Sequence[Evidence],
     runs: Sequence[BenchmarkRun],
     filing: Filing,
+    caveats: Sequence[Sequence[RunWarning]] = (),
 ) -> tuple[Proof, ...]:
-    """Configuration, runtime, responsibility and retrospective, always all four."""
+    """Configuration, runtime, responsibility and retrospective, always all four; ``caveats`` are those of each run."""
     return (
         _configuration(scenario.deployment, evidence, filing),
-        _runtime(scenario, evidence, runs, filing),
+        _warned(_runtime(scenario, evidence, runs, filing), _codes(scenario, runs, caveats)),
         _responsibility(filing),
         _retrospective(scenario, latency, runs, filing),
     )
@@ -117,7 +91,7 @@ def _configuration(deployment: Deployment, evidence: Sequence[Evidence], filing:
 
 
 def _runtime(scenario: Scenario, evidence: Sequence[Evidence], runs: Sequence[BenchmarkRun], filing: Filing) -> Proof:
-    own = [run for run in runs if _same_deployment(run, scenario.deployment)]
+    own = [run for run in runs if same_deployment(run, scenario.deployment)]
     seen = [one for one in _measured(evidence) if one.metric.startswith(RUNTIME_METRICS)]
     days = [day for day in (*(run.date for run in own), *(one.date for one in seen)) if iso_day(day)]
     newest = max((str(day) for day in days), default="")[:10]
@@ -135,6 +109,25 @@ def _runtime(scenario: Scenario, evidence: Sequence[Evidence], runs: Sequence[Be
         owner=(Party.PLATFORM,),
         date=newest,
     )
+
+
+def _codes(
+    scenario: Scenario, runs: Sequence[BenchmarkRun], caveats: Sequence[Sequence[RunWarning]]
+) -> tuple[str, ...]:
+    """Warnings that the runs of this deployment carry, each once."""
+    own = (told for run, told in zip(runs, caveats, strict=False) if same_deployment(run, scenario.deployment))
+    return tuple(dict.fromkeys(warning.code for told in own for warning in told))
+
+
+def _warned(proof: Proof, codes: Sequence[str]) -> Proof:
+    """The proof, saying which warnings its figures carry."""
+    if not codes:
+        return proof
+    named = listed([VALIDITY[code] for code in codes[:MOST_CAVEATS]])
+    says = msg("{says}. Warnings: {named}", says=proof.says, named=named)
+    if len(codes) > MOST_CAVEATS:
+        says = msg("{says} and {more:count} more", says=says, more=len(codes) - MOST_CAVEATS)
+    return replace(proof, says=says)
 
 
 def _runtime_state(own: Sequence[BenchmarkRun], seen: Sequence[Evidence], newest: str, today: str) -> State:
@@ -160,7 +153,11 @@ def _responsibility(filing: Filing) -> Proof:
 def _retrospective(
     scenario: Scenario, latency: LatencyReport | None, runs: Sequence[BenchmarkRun], filing: Filing
 ) -> Proof:
-    error = prediction_error(scenario.slo, latency, comparable_runs(runs, scenario)) if latency else None
+    error = (
+        prediction_error(scenario.slo, latency, [run for run in runs if is_comparable(run, scenario)])
+        if latency
+        else None
+    )
     if error is not None:
         state, says = State.VERIFIED, error
     elif filing.look_back_on:
