@@ -46,7 +46,7 @@ DECLARED: Mapping[str, tuple[str, Message]] = MappingProxyType(
         ),
         "itl_includes_ttft": (
             WARNING,
-            msg("this tool's ITL counts the first token: it was computed again without it."),
+            msg("this tool's ITL counts the first token: use TPOT, which was computed again without it."),
         ),
         "tpot_includes_first_token": (
             WARNING,
