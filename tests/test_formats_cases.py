@@ -28,12 +28,13 @@ RAISES_MORE = {
     "aiperf_0.13_records_mock.jsonl": {"failed_requests"},
     "genai_perf_0.0.16_profile_export_genai_perf.csv": {"throughput_inconsistent"},
     "inference_perf_eagle_stage3_lifecycle.json": {"throughput_inconsistent"},
+    "locust_2.47_llm_stats.csv": {"no_token_metrics"},
     "llmd_benchmark_report_v0.1.yaml": {"incomplete_requests", "throughput_inconsistent", "prefill_above_roofline"},
 }
 """Two runs of one setting differ by a factor of two; 49 of 150 requests failed; an ITL that
 counts TTFT there as in the summary; prompts of two turns with a prefix; 0.4
 of 2 requests a second; 1 of 17 requests cut off; 100 requests of 100 users; 1 of 12 failed; E2E ten times what its
-parts make; a TPOT of chunks, two a token; an example whose numbers were put together."""
+parts make; a TPOT of chunks, two a token; no tokens at all; an example whose numbers were put together."""
 SAY_WHAT_IS_MISSING = {
     "model_missing",
     "failures_unknown",

@@ -76,9 +76,19 @@ def _run(item: JsonObject) -> BenchmarkRun:
         request_rate_per_s=number(load, "rate") or number(load, "request_rate"),
         max_concurrency=count(load, "concurrency"),
         failed=_failed(item),
-        flags=("incomplete_requests",) if item.get("was_cancelled") is True else (),
+        flags=_flags(item, settings),
     )
     return filled(run, _metrics(item))
+
+
+def _flags(item: JsonObject, settings: JsonObject) -> tuple[str, ...]:
+    prompts = part(settings, "input")
+    prefix, turns = below(prompts, "prompt", "prefix_prompt"), below(prompts, "conversation", "turn")
+    named = {
+        "incomplete_requests": item.get("was_cancelled") is True,
+        "prompts_shared": bool(prefix.get("length")) or (number(turns, "mean") or 0) > 1,
+    }
+    return tuple(code for code, fires in named.items() if fires)
 
 
 def _failed(item: JsonObject) -> int | None:

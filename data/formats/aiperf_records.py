@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 
+from calc.messages import Message
 from calc.units import NANO
 from data.formats.collect import below, read_pieces
 from data.formats.document import Document
@@ -12,10 +14,12 @@ from data.formats.json_fields import text
 from data.formats.json_objects import JsonObject, objects, part
 from data.formats.nvidia_metrics import Metric, seconds_of
 from data.formats.request_figures import Column, RequestFigures, column, summed_up
-from data.records import BenchmarkRun, ReadResult
+from data.formats.row_checks import RefusedRow
+from data.records import BenchmarkRun, ReadResult, RowProblem
 
 _SIGNS = frozenset({"x_request_id", "request_start_ns", "benchmark_phase", "credit_phase", "worker_id", "timestamp_ns"})
 _PHASES = ("benchmark_phase", "credit_phase", "phase_kind", "phase_name")
+_TIMES = (("time_to_first_token", "ttft"), ("request_latency",), ("inter_token_latency",), ("inter_chunk_latency",))
 _NOTE = "per_request_file_aggregate_locally"
 
 
@@ -26,16 +30,33 @@ def looks_like(document: Document) -> bool:
 
 def read(document: Document) -> ReadResult:
     """The load point that all requests make together."""
-    requests = [item for _, item in objects(document) if _has_signature(item) and not _is_warmup(item)]
+    listed = [(line, item) for line, item in objects(document) if _has_signature(item) and not _is_warmup(item)]
+    problems = {line: reason for line, item in listed if (reason := _without_unit(item)) is not None}
+    requests = [item for line, item in listed if line not in problems]
     answered = [item for item in requests if not _failed(item)]
     figures = _figures(answered, failed=len(requests) - len(answered))
     run = BenchmarkRun(tool="aiperf", num_prompts=len(requests), completed=len(answered))
-    return read_pieces(document, "aiperf_records_jsonl", [(1, figures)], lambda found: summed_up(found, run), [_NOTE])
+    refused = tuple(RowProblem(line=line, reason=reason) for line, reason in problems.items())
+    checked = replace(document, problems=(*document.problems, *refused))
+    pieces = [(1, figures)] if requests else []
+    return read_pieces(checked, "aiperf_records_jsonl", pieces, lambda found: summed_up(found, run), [_NOTE])
 
 
 def _has_signature(item: JsonObject) -> bool:
     metadata = item.get("metadata")
     return isinstance(metadata, dict) and isinstance(item.get("metrics"), dict) and bool(_SIGNS & set(metadata))
+
+
+def _without_unit(item: JsonObject) -> Message | None:
+    """Why a request cannot be taken: one of its times has no unit."""
+    try:
+        for names in _TIMES:
+            name, entry = _metric(item, names)
+            if entry:
+                seconds_of(Metric(unit=text(entry, "unit")), name)
+    except RefusedRow as refused:
+        return refused.reason
+    return None
 
 
 def _is_warmup(item: JsonObject) -> bool:
@@ -49,9 +70,9 @@ def _failed(item: JsonObject) -> bool:
 
 def _figures(answered: Sequence[JsonObject], *, failed: int) -> RequestFigures:
     return RequestFigures(
-        ttft_s=_seconds(answered, "time_to_first_token", "ttft"),
-        e2e_s=_seconds(answered, "request_latency"),
-        tpot_s=_seconds(answered, "inter_token_latency"),
+        ttft_s=_seconds(answered, _TIMES[0]),
+        e2e_s=_seconds(answered, _TIMES[1]),
+        tpot_s=_seconds(answered, _TIMES[2]),
         gaps_s=_gaps(answered),
         input_tokens=_tokens(answered, "input_sequence_length"),
         output_tokens=_tokens(answered, "output_sequence_length", "output_token_count"),
@@ -69,7 +90,7 @@ def _metric(item: JsonObject, names: Iterable[str]) -> tuple[str, JsonObject]:
     return next(((name, entry) for name, entry in found if entry), ("", {}))
 
 
-def _seconds(answered: Sequence[JsonObject], *names: str) -> Column:
+def _seconds(answered: Sequence[JsonObject], names: Iterable[str]) -> Column:
     return column(_second(*_metric(item, names)) for item in answered)
 
 
@@ -82,7 +103,7 @@ def _gaps(answered: Sequence[JsonObject]) -> Column:
     """Every gap between chunks of every request."""
     pooled = []
     for item in answered:
-        name, entry = _metric(item, ["inter_chunk_latency"])
+        name, entry = _metric(item, _TIMES[3])
         gaps = entry.get("value")
         if isinstance(gaps, list) and gaps:
             pooled.append(column(gaps) * seconds_of(Metric(unit=text(entry, "unit")), name))

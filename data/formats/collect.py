@@ -52,12 +52,16 @@ def first_text(*values: object) -> str | None:
     return next((value for value in values if isinstance(value, str) and value), None)
 
 
+def known(**facts: float | str | None) -> dict[str, float | str]:
+    """Further facts, those that are known."""
+    return {key: value for key, value in facts.items() if value is not None}
+
+
 def own_latency(name: str, stats: LatencyStats | None) -> dict[str, float | str]:
     """A latency under the tool's own definition, as further facts: it must never stand for TTFT, TPOT, ITL or E2E."""
     if stats is None:
         return {}
-    known = {key: getattr(stats, key) for key in _STATISTICS}
-    return {f"{name}.{key}": value for key, value in known.items() if value is not None}
+    return {f"{name}.{key}": value for key in _STATISTICS if (value := getattr(stats, key)) is not None}
 
 
 def utc_text(seconds: object) -> str | None:

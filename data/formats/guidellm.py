@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calc.units import MILLI
-from data.formats.collect import below, first_text, own_latency, read_pieces, utc_text
+from data.formats.collect import below, first_text, known, own_latency, read_pieces, utc_text
 from data.formats.document import Document
 from data.formats.guidellm_terms import flags_of, is_prefix_shared, load_of
 from data.formats.json_fields import count, number, text
@@ -45,7 +45,7 @@ def _pieces(document: Document) -> Iterator[tuple[int, _Piece]]:
     for line, report in objects(document):
         benchmarks = report.get("benchmarks")
         for benchmark in benchmarks if isinstance(benchmarks, list) else ():
-            if isinstance(below(benchmark, "metrics", "time_to_first_token_ms").get("successful"), dict):
+            if "successful" in below(benchmark, "metrics", "time_to_first_token_ms"):
                 yield line, _Piece(benchmark=benchmark, report=report)
 
 
@@ -90,6 +90,7 @@ def _run(piece: _Piece) -> BenchmarkRun:
         tpot=found.get("tpot"),
         e2e=found.get("e2e"),
         extra={"strategy": load.strategy}
+        | known(input_tokens_p50=number(_successful(metrics, "prompt_token_count"), "median"))
         | own_latency("itl", found.get("tpot"))
         | own_latency("guidellm_tpot_incl_first", including_first),
         flags=flags_of(including_first is not None, shared=is_prefix_shared(_data(piece))),
@@ -108,7 +109,8 @@ def _latencies(metrics: JsonObject) -> dict[str, LatencyStats]:
 
 def _latency(metrics: JsonObject, key: str, unit_s: float) -> LatencyStats | None:
     found = _successful(metrics, key)
-    return latency({**part(found, "percentiles"), **found}, _NAMES, unit_s)
+    percentiles = part(found, "percentiles")
+    return latency({"median": percentiles.get("p50"), **percentiles, **found}, _NAMES, unit_s)
 
 
 def _successful(metrics: JsonObject, key: str) -> JsonObject:

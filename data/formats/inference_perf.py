@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from data.formats.collect import own_latency
+from data.formats.collect import known, own_latency
 from data.formats.document import Document
 from data.formats.json_fields import count, number
 from data.formats.json_objects import JsonObject, any_object, latency, objects, part, per, read_runs
@@ -89,8 +87,9 @@ def _run(item: JsonObject) -> BenchmarkRun:
         tpot=found.get("tpot"),
         itl=found.get("itl"),
         e2e=found.get("e2e"),
-        extra=_known(
+        extra=known(
             achieved_rate=number(load, "achieved_rate"),
+            input_tokens_p50=number(part(successes, "prompt_len") or part(successes, "prompt_tokens"), "median"),
             schedule_delay_mean_s=number(delay, "mean"),
             schedule_delay_p99_s=number(delay, "p99"),
         )
@@ -115,7 +114,7 @@ def _server_run(item: JsonObject) -> BenchmarkRun:
     successes = part(item, "successes")
     found = _latencies(successes, _LATENCIES)
     figures = {key: number(part(successes, key), "mean") for key in _NO_UNIT_SAID}
-    hit, usage = figures["prefix_cache_hit_percent"], figures["kv_cache_usage_percentage"]
+    hit, usage = figures["prefix_cache_hit_percent"], _usage_share(figures["kv_cache_usage_percentage"])
     parts = _latencies(successes, _SERVER_PARTS)
     zero = any(value == 0 for value in figures.values()) or _zero_latency(successes)
     return BenchmarkRun(
@@ -125,19 +124,25 @@ def _server_run(item: JsonObject) -> BenchmarkRun:
         input_token_throughput_per_s=number(part(successes, "prompt_len"), "rate"),
         output_token_throughput_per_s=number(part(successes, "output_len"), "rate"),
         prefix_hit_share=hit / 100 if hit else None,
+        kv_usage_share=usage or None,
         ttft=found.get("ttft"),
         tpot=found.get("tpot"),
         itl=found.get("itl"),
         e2e=found.get("e2e"),
-        extra=_known(
+        extra=known(
             prefix_cache_hit_pct=hit,
-            kv_usage_pct=usage,
+            kv_usage_pct=None if usage is None else usage * 100,
             preemptions=figures["num_preemptions_total"],
             queue_len_mean=number(part(successes, "queue_len"), "mean"),
         )
         | {key: value for name, stats in parts.items() for key, value in own_latency(name, stats).items()},
         flags=("server_side", "zero_may_be_missing") if zero else ("server_side",),
     )
+
+
+def _usage_share(usage: float | None) -> float | None:
+    """The engine's gauge runs from 0 to 1, whatever the name says; a server that counts per cent goes beyond."""
+    return usage / 100 if usage is not None and usage > 1 else usage
 
 
 def _zero_latency(successes: JsonObject) -> bool:
@@ -157,7 +162,3 @@ def _mean(successes: JsonObject, *names: str) -> float | None:
 
 def _sum(completed: int | None, failed: int | None) -> int | None:
     return None if completed is None or failed is None else completed + failed
-
-
-def _known(**facts: Any) -> dict[str, float | str]:
-    return {key: value for key, value in facts.items() if value is not None}

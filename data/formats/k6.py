@@ -37,7 +37,7 @@ def _has_signature(item: JsonObject) -> bool:
 def _run(item: JsonObject) -> BenchmarkRun:
     metrics = _object(item.get("metrics"))
     requests, failures = _values(metrics, "http_reqs"), _values(metrics, "http_req_failed")
-    sent, rate, failed = count(requests, "count"), number(requests, "rate"), count(failures, "passes")
+    sent, rate, failed = count(requests, "count"), number(requests, "rate"), _failed(failures, count(requests, "count"))
     completed = sent - failed if sent is not None and failed is not None and failed <= sent else None
     run_ms = number(part(item, "state"), "testRunDurationMs")
     users = number(_values(metrics, "vus_max"), "max") or number(_values(metrics, "vus_max"), "value")
@@ -52,6 +52,14 @@ def _run(item: JsonObject) -> BenchmarkRun:
         extra={} if users is None else {"vus_max": users},
         flags=("no_token_metrics", "failures_in_percentiles") if failed else ("no_token_metrics",),
     )
+
+
+def _failed(failures: JsonObject, sent: int | None) -> int | None:
+    """Counted, or as a share of all requests."""
+    counted, share = count(failures, "passes"), number(failures, "rate")
+    if counted is not None or share is None or sent is None or not 0 <= share <= 1:
+        return counted
+    return round(share * sent)
 
 
 def _values(metrics: JsonObject, name: str) -> JsonObject:

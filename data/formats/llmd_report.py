@@ -9,7 +9,7 @@ from typing import Any
 
 from calc.messages import msg
 from calc.units import MILLI, SECONDS_PER_HOUR, SECONDS_PER_MINUTE
-from data.formats.collect import below, first_text, own_latency, read_pieces, utc_text
+from data.formats.collect import below, first_text, known, own_latency, read_pieces, utc_text
 from data.formats.document import Document
 from data.formats.json_fields import MAX_TEXT, count, number, text
 from data.formats.json_objects import JsonObject, latency, objects, part
@@ -34,6 +34,7 @@ class _Stack:
 
     model: str | None = None
     engine: str | None = None
+    engine_version: str | None = None
     gpu: str | None = None
     gpu_count: int | None = None
 
@@ -92,7 +93,9 @@ def _run(item: JsonObject) -> BenchmarkRun:
         tpot=found.get("tpot"),
         itl=found.get("itl"),
         e2e=found.get("e2e"),
-        extra=_further(load) | own_latency("e2e_per_output_token", found.get("e2e_per_output_token")),
+        extra=_further(load)
+        | known(engine_version=stack.engine_version, input_tokens_p50=number(part(requests, "input_length"), "p50"))
+        | own_latency("e2e_per_output_token", found.get("e2e_per_output_token")),
         flags=("prompts_shared",) if _is_shared(asked) else (),
     )
 
@@ -151,9 +154,8 @@ def _duration(time: JsonObject) -> float | None:
 
 
 def _further(load: JsonObject) -> dict[str, float | str]:
-    tool = first_text(load.get("name"), below(load, "standardized").get("tool"))
-    stage = number(below(load, "standardized"), "stage")
-    return ({"harness": tool[:MAX_TEXT]} if tool else {}) | ({} if stage is None else {"stage": stage})
+    tool = first_text(load.get("name"), part(load, "standardized").get("tool"))
+    return known(harness=tool and tool[:MAX_TEXT], stage=number(part(load, "standardized"), "stage"))
 
 
 def _is_shared(asked: JsonObject) -> bool:
@@ -168,8 +170,9 @@ def _stack_1(item: JsonObject) -> _Stack:
     return _Stack(
         model=text(below(item, "scenario", "model"), "name"),
         engine=_one(text(each, "name") for each in engines),
+        engine_version=_one(text(each, "version") for each in engines),
         gpu=_one(text(each, "model") for each in accelerators),
-        gpu_count=sum(known) if (known := [value for value in counts if value]) and len(known) == len(counts) else None,
+        gpu_count=_sum(counts),
     )
 
 
@@ -181,9 +184,16 @@ def _stack_2(item: JsonObject) -> _Stack:
     return _Stack(
         model=_one(text(part(each, "model"), "name") for each in engines),
         engine=_one(text(each, "tool") for each in engines),
+        engine_version=_one(text(each, "tool_version") for each in engines),
         gpu=_one(text(part(each, "accelerator"), "model") for each in engines),
         gpu_count=sum(counts) if counts and all(counts) else None,
     )
+
+
+def _sum(counts: list[int | None]) -> int | None:
+    """All of them, when every entry says how many it has."""
+    stated = [value for value in counts if value]
+    return sum(stated) if stated and len(stated) == len(counts) else None
 
 
 def _mappings(value: Any) -> Iterator[Mapping[str, Any]]:

@@ -122,6 +122,7 @@ def _flags(row: _Row, rows: Sequence[_Row], *, headers_only: bool) -> tuple[str,
         "mixed_stages": row.is_all and sum(not other.is_all for other in rows) > 1,
         "failures_in_percentiles": bool(row.failed),
         "headers_only": headers_only,
+        "no_token_metrics": True,
     }
     return tuple(code for code, fires in named.items() if fires)
 

@@ -77,6 +77,7 @@ def filled(run: BenchmarkRun, metrics: Metrics) -> BenchmarkRun:
         tpot=stats.get("tpot"),
         itl=stats.get("itl"),
         e2e=stats.get("e2e"),
+        extra={**run.extra, **_median_prompt(metrics)},
     )
 
 
@@ -116,6 +117,12 @@ def _seconds(metrics: Metrics, name: str) -> float | None:
 def _first(metrics: Metrics, names: tuple[str, ...]) -> float | None:
     found = (number(metrics[name].statistics, "avg") for name in names if name in metrics)
     return next((value for value in found if value is not None), None)
+
+
+def _median_prompt(metrics: Metrics) -> dict[str, float]:
+    found = (number(metrics[name].statistics, "p50") for name in _INPUT if name in metrics)
+    median = next((value for value in found if value is not None), None)
+    return {} if median is None else {"input_tokens_p50": median}
 
 
 def _count(metrics: Metrics, *names: str) -> int | None:
