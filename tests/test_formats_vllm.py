@@ -52,7 +52,8 @@ def test_milliseconds_become_seconds_and_the_total_throughput_follows_from_its_d
 
 
 def test_a_clean_run_raises_nothing() -> None:
-    assert codes(as_bytes(SUMMARY)) == set()
+    counts = {"num_prompts": 1000, "completed": 1000, "total_input_tokens": 100_000, "total_output_tokens": 200_000}
+    assert codes(as_bytes(SUMMARY | counts | {"duration": 250.0})) == set()
 
 
 def test_json_lines_hold_one_run_a_line_and_a_broken_line_is_named() -> None:

@@ -18,6 +18,7 @@ from data.formats.request_figures import length_percentiles
 
 AGREES = 0.01
 """Largest relative difference between the arrays' mean or percentile and the summary's; beyond it they are ignored."""
+_NUMBERS = frozenset({int, float})
 _PERCENTILES = {"p50_s": 50, "p90_s": 90, "p95_s": 95, "p99_s": 99}
 
 
@@ -88,7 +89,7 @@ def _numbers(values: Any) -> NDArray[np.float64]:
     """A list of finite non-negative numbers; empty when it is anything else. Large files bring arrays."""
     if isinstance(values, array):
         return _checked(np.frombuffer(values))
-    if not isinstance(values, list) or not all(isinstance(v, int | float) for v in values):
+    if not isinstance(values, list) or not set(map(type, values)) <= _NUMBERS:
         return np.empty(0)
     try:
         return _checked(np.asarray(values, dtype=np.float64))
