@@ -93,6 +93,14 @@ def test_a_latency_of_zero_is_left_out_and_said() -> None:
     assert "zero_may_be_missing" in {warning.code for warning in result.warnings}
 
 
+def test_gaps_of_an_early_version_hold_the_first_token_and_those_of_a_later_one_do_not() -> None:
+    mixed = SUMMARY | {"mean_itl_ms": 12.0, "median_itl_ms": 10.0, "p99_itl_ms": 250.0}
+    clean = mixed | {"p99_itl_ms": 14.0}
+    assert "itl_includes_ttft" in codes(as_bytes(mixed | {"date": "20240612-101010"}))
+    assert "itl_includes_ttft" not in codes(as_bytes(clean | {"date": "20240612-101010"}))
+    assert "itl_includes_ttft" not in codes(as_bytes(mixed | {"date": "20250612-101010"}))
+
+
 def test_a_trailing_colon_in_a_key_is_stripped() -> None:
     run = read(as_bytes(SUMMARY | {"request_goodput:": 3.5}), "x.json").runs[0]
     assert run.extra["request_goodput"] == 3.5

@@ -26,6 +26,12 @@ LATENCY_SIGNS = ("mean_ttft_ms", "mean_e2el_ms")
 """Keys every version writes, with one of these latencies (embeddings have no TTFT) and ``model_id`` or
 ``tokenizer_id``; no other tool writes all of them."""
 
+ITL_WITHOUT_TTFT_SINCE = "202408"
+"""Dates are written 20240731-120000. Before August 2024 the gaps of completions began with the TTFT
+(github.com/vllm-project/vllm/issues/6531)."""
+TTFT_REACH = 1.2
+"""So far beyond the TTFTs the P99 of ITL may lie and still be one of them."""
+
 _STATS = {
     "mean": "mean_s",
     "median": "p50_s",
@@ -155,7 +161,7 @@ def _run(raw: Mapping[str, Any], tool: str, line: int) -> BenchmarkRun:
         peak_concurrency=count(raw, "max_concurrent_requests"),
         extra=_extra(raw, details),
         line=line,
-        flags=_flags(raw, completed),
+        flags=_flags(raw, completed, latencies),
         ttft=latencies.get("ttft"),
         tpot=latencies.get("tpot"),
         itl=latencies.get("itl"),
@@ -204,12 +210,22 @@ def _latencies(raw: Mapping[str, Any], details: Details) -> dict[str, LatencySta
     return found
 
 
-def _flags(raw: Mapping[str, Any], completed: int) -> tuple[str, ...]:
-    """Latencies of 0, and an embedding run: it answers with no tokens."""
+def _flags(raw: Mapping[str, Any], completed: int, latencies: Mapping[str, LatencyStats]) -> tuple[str, ...]:
+    """Latencies of 0, an ITL that holds TTFT, and an embedding run: it answers with no tokens."""
     flags = ["zero_may_be_missing"] if completed and _zero_latency(raw) else []
+    if (text(raw, "date") or "9") < ITL_WITHOUT_TTFT_SINCE and _tail_is_ttft(latencies):
+        flags.append("itl_includes_ttft")
     if "total_output_tokens" not in raw and "mean_ttft_ms" not in raw:
         flags.append("no_token_metrics")
     return tuple(flags)
+
+
+def _tail_is_ttft(latencies: Mapping[str, LatencyStats]) -> bool:
+    """ITL P99 lies where TTFT does: one gap of each answer is its TTFT."""
+    itl, ttft = latencies.get("itl"), latencies.get("ttft")
+    if itl is None or ttft is None or not itl.p99_s or not ttft.p50_s:
+        return False
+    return ttft.p50_s / TTFT_REACH <= itl.p99_s <= (ttft.p99_s or ttft.p50_s) * TTFT_REACH
 
 
 def _zero_latency(raw: Mapping[str, Any]) -> bool:
