@@ -13,6 +13,9 @@ from data.records import BenchmarkRun, RunDeclaration
 
 IN_THE_RECORD = ("model", "gpu", "gpu_count", "engine")
 """Declared facts that a file may state itself."""
+ASKED = ("model", "gpu", "gpu_count", "engine", "engine_version", "engine_flags", "strategy", "repetition",
+         "session_group")  # fmt: skip
+"""Facts a run needs for its place among others."""
 WITHOUT_REUSE = (CacheStrategy.NO_CACHE, CacheStrategy.PER_REQUEST, CacheStrategy.PAGED)
 
 
@@ -69,6 +72,14 @@ def reuse_declared(declaration: RunDeclaration | None) -> bool | None:
     if declaration.strategy is not None:
         return declaration.strategy not in WITHOUT_REUSE
     return flag_hints(declaration.engine_flags).reuse
+
+
+def open_facts(run: BenchmarkRun, declaration: RunDeclaration | None) -> tuple[str, ...]:
+    """Facts that neither the file nor anybody has stated, in the order in which they are asked for."""
+    told = declaration or RunDeclaration()
+    stated = {name: getattr(run, name) for name in IN_THE_RECORD}
+    stated["engine_version"] = run.extra.get("engine_version")
+    return tuple(name for name in ASKED if getattr(told, name) is None and stated.get(name) is None)
 
 
 def merged(before: RunDeclaration | None, now: RunDeclaration) -> RunDeclaration:

@@ -81,6 +81,12 @@ def refused_runs(stored: Sequence[StoredRun], scenario: Scenario) -> tuple[Store
     return tuple(one for one in stored if not one.is_evidence and is_comparable(one.run, scenario))
 
 
+def measured_of(stored: Sequence[StoredRun], scenario: Scenario) -> tuple[Evidence, ...]:
+    """Figures of the decisive run; none without one."""
+    found = decisive_run(stored, scenario)
+    return () if found is None else tuple(evidence_of_run(found).values())
+
+
 def evidence_of_run(stored: StoredRun) -> dict[str, Evidence]:
     """Measured figures of a run by metric, each with what the checks say of it."""
     caveats = tuple(warning.text for warning in stored.caveats)

@@ -3,9 +3,10 @@
 import streamlit as st
 
 from calc.judge.decision import Outcome
+from data.run_evidence import refused_runs
 from ui import parts, pricing, resources, state
 from ui.glossary import OUTCOMES
-from ui.story import about_decision, words
+from ui.story import about_decision, about_validity, words
 from ui.text import t
 
 LEVER_PIXELS = 300  # the longest lever's name
@@ -15,6 +16,10 @@ decision = resources.decision(asked)
 
 parts.heading(t("Decision"), words.describe(asked.scenario))
 parts.answer(t(decision.headline), about_decision.figures(decision), good=about_decision.good(decision))
+if asked.measured:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f":material/monitor_heart: {parts.escape(about_decision.handed_over(asked.measured))}")
+        st.button(t("Leave them out"), key="decision_without", on_click=lambda: state.put(**{state.MEASURED: ()}))
 
 left, right = st.columns(2, gap="medium")
 with left:
@@ -48,6 +53,7 @@ with st.expander(t("Condition and price of each lever"), icon=":material/rule:")
 
 parts.section(t("Risks"))
 parts.bullets(t(risk) for risk in decision.risks)
+parts.remarks(about_validity.left_out(refused_runs(resources.runs(), asked.scenario)))
 parts.notes([*asked.notes, *pricing.remarks(asked.scenario.prices, state.today())])
 parts.computed(
     [t("Each condition compares one number with one threshold; each lever is simulated on your load with one change.")],

@@ -74,7 +74,7 @@ def draft(asked: Asked, filing: Filing) -> Review:
     """The sheet of the scenario as it stands, with the uploaded runs of this model."""
     scenario, memory = asked.scenario, resources.memory(asked)
     latency = resources.latency(asked) if memory.fits else None
-    runs = resources.store().runs(model=scenario.deployment.model.name)
+    runs = [one for one in resources.runs() if one.is_evidence]
     cost = cost_of(scenario, latency)
     return build_review(
         scenario,
@@ -83,6 +83,7 @@ def draft(asked: Asked, filing: Filing) -> Review:
         resources.decision(asked),
         sweep=resources.load_sweep(asked) if latency else None,
         runs=[stored.run for stored in runs],
+        caveats=[stored.caveats for stored in runs],
         cost_per_million_tokens=cost.per_million_output_tokens if cost else None,
         filing=filing,
         case=state.canonical(asked),

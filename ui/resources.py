@@ -28,6 +28,7 @@ from data import catalogue
 from data.case import example_case, read_case
 from data.case_measured import parse_measured
 from data.own_hardware import gpu_of
+from data.run_evidence import measured_of
 from data.store import Action, AddOutcome, OwnEntry, Store, StoredRun, StoredStartupLog, default_path
 from data.store.own import newest_of_each
 from probe.driver import driver_report
@@ -311,9 +312,10 @@ def _decision(
 
 
 def decision(asked: Asked) -> Decision:
-    """Findings, what-ifs and the answer for the asked scenario."""
+    """Findings, what-ifs and the answer for the asked scenario; what was measured of its runs and engine counts."""
     _await_simulator(asked)
-    return _decision(asked.key, tuple(row.entry_id for row in own_gpus()), asked.measured)
+    measured = (*measured_of(runs(), asked.scenario), *asked.measured)
+    return _decision(asked.key, tuple(row.entry_id for row in own_gpus()), measured)
 
 
 @st.cache_resource(show_spinner=False)

@@ -20,7 +20,7 @@ from ui import parts, resources
 from ui.benchmarks import twins
 from ui.benchmarks.runs import label
 from ui.resources import Asked
-from ui.story import words
+from ui.story import about_validity, words
 from ui.text import t
 
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
@@ -37,7 +37,9 @@ Points = list[dict[str, Any]]
 
 def from_runs(asked: Asked) -> Points:
     """Runs of the scenario's model, chosen by the visitor."""
-    runs = matching(asked)
+    fitting = matching(asked)
+    runs = [one for one in fitting if one.is_evidence]
+    parts.remarks(about_validity.left_out(fitting))
     if not runs:
         st.info(t("No stored run names this model and its load and lengths: upload one, or type figures."))
         parts.link("benchmarks", t("Upload benchmark runs"))
@@ -56,7 +58,7 @@ def matching(asked: Asked) -> Sequence[StoredRun]:
     model = short_name(asked.scenario.deployment.model.name)
     return [
         one
-        for one in resources.store().runs()
+        for one in resources.runs()
         if one.run.model
         and short_name(one.run.model.rstrip("/")) == model
         and any(getattr(one.run, latency) for latency in LATENCIES)

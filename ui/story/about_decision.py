@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from calc.evidence import Evidence
 from calc.judge.decision import Decision, Finding, Outcome, Verdict, WhatIf
 from calc.latency import LatencyReport
 from calc.memory import MemoryReport
@@ -65,7 +66,7 @@ def findings(rows: Sequence[Finding]) -> list[Mapping[str, str]]:
         {
             t("Verdict"): t(VERDICTS[row.verdict]),
             t("Condition"): t("{title} (guard)", title=row.title) if row.guard else t(row.title),
-            t("What the evidence says"): t(row.statement),
+            t("What the evidence says"): _said(row),
             t("Provenance"): t(", ").join(dict.fromkeys(t(one.provenance.value) for one in row.evidence)),
             t("Source"): t("; ").join(t(source) for source in row.sources),
         }
@@ -73,9 +74,21 @@ def findings(rows: Sequence[Finding]) -> list[Mapping[str, str]]:
     ]
 
 
+def _said(row: Finding) -> str:
+    """The statement, and what the checks say of the measurements in it."""
+    caveats = dict.fromkeys(t(caveat) for one in row.evidence for caveat in one.caveats)
+    return " ".join([t(row.statement), *(t("Caveat: {caveat}", caveat=caveat) for caveat in caveats)])
+
+
 def sources(decision: Decision) -> list[str]:
     """Where the lines of the conditions come from, each once."""
     return list(dict.fromkeys(t(source) for finding in decision.findings for source in finding.sources))
+
+
+def handed_over(measured: Sequence[Evidence]) -> str:
+    """Which measured figures the decision rests on."""
+    sources = t("; ").join(dict.fromkeys(one.source for one in measured))
+    return t("Rests on {count:count} measured figures: {sources}.", count=len(measured), sources=sources)
 
 
 def supporting(decision: Decision, outcome: Outcome) -> list[Finding]:
