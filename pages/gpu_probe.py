@@ -22,31 +22,37 @@ parts.answer(
 )
 
 
-@state.fragment(run_every=1.0 if desk.run else None)
-def progress() -> None:
-    """The button, or the progress of the run with its cancel."""
-    now = desk.look()
-    if now is None:
-        st.caption(
-            t(
-                "Takes up to {cap:s} and a copy of one layer in memory; it runs in a process of its own.",
-                cap=measuring.TIME_CAP_S,
-            )
+def begin() -> None:
+    """The button stands on the page: pressed inside the fragment, it would start no ticking."""
+    st.caption(
+        t(
+            "Takes up to {cap:s} and a copy of one layer in memory; it runs in a process of its own.",
+            cap=measuring.TIME_CAP_S,
         )
-        st.button(
-            t("Measure"), key="probe_start", type="primary", icon=":material/play_arrow:",
-            on_click=desk.begin, args=(asked.scenario,),
-        )  # fmt: skip
-        if desk.problem is not None:
-            st.warning(t(desk.problem))
-    elif now.done:
+    )
+    st.button(
+        t("Measure"), key="probe_start", type="primary", icon=":material/play_arrow:", on_click=desk.begin,
+        args=(asked.scenario,),
+    )  # fmt: skip
+    if desk.problem is not None:
+        st.warning(t(desk.problem))
+
+
+@state.fragment(run_every=1.0)
+def progress() -> None:
+    """How far the run is, with its cancel; when it is over, the page shows what came of it."""
+    now = desk.look()
+    if now is None or now.done:
         st.rerun()
     else:
         st.progress(now.progress_share, t(now.step))
         st.button(t("Cancel"), key="probe_cancel", on_click=desk.cancel, icon=":material/stop:")
 
 
-progress()
+if desk.run is None:
+    begin()
+else:
+    progress()
 
 if result is not None:
     points, roof = compare(result, deployment.gpu), roof_of(result, deployment.gpu)
