@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
@@ -22,6 +22,10 @@ from ui.story import about_live
 from ui.text import t
 
 SAMPLE = "_sample"
+SHORT = timedelta(hours=1)
+"""Recordings shorter than this are cut to the second."""
+FEWEST_S = 600.0
+"""A drift is not told of less than ten minutes."""
 DELETED = "_recording_deleted"
 
 
@@ -66,7 +70,11 @@ def _scrub(line: Timeline) -> tuple[float, float]:
     """The stretch of time to look at."""
     first, last = (datetime.fromtimestamp(at, UTC) for at in (line.times_s[0], line.times_s[-1] + 1))
     key = f"live_span_{line.times_s[0]:.0f}_{line.times_s[-1]:.0f}"
-    chosen = st.slider(t("Time (UTC)"), first, last, (first, last), format="MM-DD HH:mm", key=key)
+    short = last - first < SHORT
+    chosen = st.slider(
+        t("Time (UTC)"), first, last, (first, last), timedelta(seconds=1) if short else timedelta(minutes=1),
+        format="HH:mm:ss" if short else "MM-DD HH:mm", key=key,
+    )  # fmt: skip
     return chosen[0].timestamp(), chosen[1].timestamp()
 
 
@@ -85,6 +93,8 @@ def _trends(line: Timeline) -> Mapping[str, Trend | None]:
     since = max((mark.at_s for mark in line.marks if mark.event is Event.RESTART), default=float("-inf"))
     kept = [place for place, at_s in enumerate(line.times_s) if at_s >= since]
     times = [line.times_s[place] for place in kept]
+    if not times or times[-1] - times[0] < FEWEST_S:
+        return {}
     return {
         course: trend(times, [line.course(course)[place] for place in kept])
         for course in about_live.DRIFTING

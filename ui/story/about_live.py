@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from calc.judge.decision import Decision, Outcome, Strain
 from calc.messages import Message, msg
 from calc.trend import Trend
-from calc.units import SECONDS_PER_HOUR
+from calc.units import SECONDS_PER_HOUR, SECONDS_PER_MINUTE
 from data.live.entry import Entry, Kind, Recording
 from data.live.recorder import Look
 from data.live.timeline import Mark
@@ -36,6 +36,8 @@ DRIFTING: Mapping[str, tuple[Message, str]] = {
     "itl_p95_s": (msg("ITL P95"), "ms"),
 }
 """Courses whose drift over hours matters, with the unit they are shown in."""
+SHORT_S = 2 * SECONDS_PER_MINUTE
+"""Stretches shorter than this are told in seconds."""
 FEW_MARKS = 30
 """Events listed; a recording with more shows its newest."""
 
@@ -64,9 +66,11 @@ def calm(decision: Decision) -> bool | None:
 
 def sentence(found: Diagnosed) -> str:
     """What the last minutes say, and what would be done about it."""
+    span_s = found.window.last_s - found.window.first_s
+    span = f"{span_s:.0f} s" if span_s < SHORT_S else f"{span_s / SECONDS_PER_MINUTE:.0f} min"
     return t(
-        "Over the last {minutes:.3g} min: {diagnosis}. What the conditions point to: {outcome}.",
-        minutes=(found.window.last_s - found.window.first_s) / 60,
+        "Over the last {span}: {diagnosis}. What the conditions point to: {outcome}.",
+        span=span,
         diagnosis=diagnosis(found.decision),
         outcome=OUTCOMES[found.decision.outcome],
     )
