@@ -799,6 +799,22 @@ def test_gpustat_drops_who_used_the_gpu() -> None:
     assert "cumulative_counters" not in codes(result)
 
 
+# Whose file is it?
+
+
+def test_somebodys_own_table_of_metrics_is_not_taken_for_a_tool() -> None:
+    own = table(["Metric", "avg", "min", "max"], ["TTFT (ms)", 100, 1, 2], ["E2E (ms)", 2000, 1, 2], ["QPS", 4, 1, 9])
+    assert read(own, "x").format == "generic_csv"
+
+
+def test_a_guidellm_table_cut_to_some_columns_still_has_its_latency() -> None:
+    header = ["Name", "Successful Requests per second mean", "Successful Time to first token ms mean"]
+    run = one(table(header, ["constant@2.00", 1.9, 55]))
+    assert (run.completed, run.request_rate_per_s) == (None, 2.0)
+    assert run.ttft is not None
+    assert ms(run.ttft.mean_s) == pytest.approx(55)
+
+
 # Hostile files
 
 

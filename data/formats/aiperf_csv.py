@@ -16,14 +16,29 @@ from data.formats.nvidia_metrics import Metric, Metrics, filled, has_reasoning
 from data.records import BenchmarkRun, ReadResult
 
 _DISTRIBUTION = {"Metric", "avg", "min", "max"}
+_HEAD_CHARACTERS = 20_000
+_ROWS = (
+    "time to first token",
+    "inter token latency",
+    "request latency",
+    "output sequence length",
+    "num output token",
+    "input sequence length",
+    "request throughput",
+    "request count",
+)
+"""Beginnings of rows; one of them alone may stand in anybody's table."""
 _NAME = re.compile(r"^(?P<name>.*?)\s*(?:\((?P<unit>[^()]*)\))?$")
 _ONLY_AIPERF = frozenset({"benchmark_duration", "error_request_count", "inter_chunk_latency", "total_osl"})
 
 
 def looks_like(document: Document) -> bool:
-    """True when the header is a table of distributions."""
+    """True when the header is a table of distributions and rows below it have the names of these tools."""
     cells = first_cells(document.text)
-    return not document.values and cells[:1] == ["Metric"] and set(cells) >= _DISTRIBUTION and "GPU" not in cells
+    if document.values or cells[:1] != ["Metric"] or not set(cells) >= _DISTRIBUTION or "GPU" in cells:
+        return False
+    head = document.text[:_HEAD_CHARACTERS].lower()
+    return sum(f"\n{name}" in head for name in _ROWS) > 1
 
 
 def read(document: Document) -> ReadResult:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
+
+import numpy as np
 
 from calc.messages import Message
 from calc.units import NANO
@@ -107,7 +108,7 @@ def _gaps(answered: Sequence[JsonObject]) -> Column:
         gaps = entry.get("value")
         if isinstance(gaps, list) and gaps:
             pooled.append(column(gaps) * seconds_of(Metric(unit=text(entry, "unit")), name))
-    return column(chain.from_iterable(values.tolist() for values in pooled))
+    return np.concatenate(pooled) if pooled else np.empty(0)
 
 
 def _tokens(answered: Sequence[JsonObject], *names: str) -> Column:

@@ -19,7 +19,7 @@ _SENTINELS = frozenset({0x7FFFFFF0, 0x7FFFFFF1, 0x7FFFFFF2, 0x7FFFFFF3})
 """DCGM's 32-bit words for blank, not found, not supported and no permission."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
     """One GPU at one moment; ``None`` = not read."""
 

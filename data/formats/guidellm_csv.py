@@ -113,7 +113,7 @@ def _run(
     completed, failed, incomplete = (_count(cells, name) for name in counts)
     load = load_of_label(label)
     units = {"ttft": MILLI, "tpot": MILLI, "including_first": MILLI, "e2e": 1.0}
-    found = {name: _latency(cells, column, name, unit) for name, unit in units.items()} if completed else {}
+    found = {name: _latency(cells, column, name, unit) for name, unit in units.items()} if completed != 0 else {}
     means = {name: cell_number(cells.get(column(name, "mean"), "")) for name in _TERMS}
     return BenchmarkRun(
         tool="guidellm",
@@ -126,8 +126,8 @@ def _run(
         failed=failed,
         incomplete=incomplete,
         duration_s=cell_number(cells.get(duration, "")),
-        input_tokens_mean=means["input"] if completed else None,
-        output_tokens_mean=means["output"] if completed else None,
+        input_tokens_mean=means["input"] if completed != 0 else None,
+        output_tokens_mean=means["output"] if completed != 0 else None,
         achieved_concurrency=means["concurrency"],
         request_throughput_per_s=means["requests"],
         output_token_throughput_per_s=means["output_rate"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from data.formats.json_objects import JsonObject, objects, part
 from data.formats.request_figures import Column, RequestFigures, column, summed_up
 from data.records import BenchmarkRun, ReadResult
 
-_SIGNS = frozenset({"info", "computed_metrics", "request", "response"})
+_SIGNS = frozenset({"info", "computed_metrics"})
 _NOTES = ("per_request_file_aggregate_locally", "stages_not_told_apart")
 
 
@@ -37,7 +36,8 @@ def read(document: Document) -> ReadResult:
 
 
 def _has_signature(item: JsonObject) -> bool:
-    return {"start_time", "end_time", "error"} <= set(item) and bool(_SIGNS & set(item))
+    timed = all(isinstance(item.get(key), int | float) for key in ("start_time", "end_time"))
+    return timed and "error" in item and (bool(_SIGNS & set(item)) or {"request", "response"} <= set(item))
 
 
 def _figures(answered: Sequence[JsonObject], *, failed: int) -> RequestFigures:
@@ -48,7 +48,7 @@ def _figures(answered: Sequence[JsonObject], *, failed: int) -> RequestFigures:
         ttft_s=_ttft(answered, times, started),
         e2e_s=_positive(ended - started),
         tpot_s=column(part(item, "computed_metrics").get("time_per_output_token") for item in answered),
-        gaps_s=column(chain.from_iterable(np.diff(each).tolist() for each in times if each.size > 1)),
+        gaps_s=_positive(np.concatenate([np.diff(each) for each in times])) if times else np.empty(0),
         input_tokens=column(_tokens(item, "request_metrics", "input_tokens") for item in answered),
         output_tokens=column(_tokens(item, "response_metrics", "output_tokens") for item in answered),
         started_s=started,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
-from data.formats.csv_rows import MAX_CSV_ROWS
+from data.formats.csv_rows import MAX_CSV_ROWS, too_many_rows
 from data.formats.document import Document
 from data.formats.gpu_readings import Reading, figure, log_result, mib, share
 from data.formats.record import DMON
@@ -25,7 +27,9 @@ def looks_like(document: Document) -> bool:
 
 def read(document: Document) -> ReadResult:
     """The log."""
-    readings = list(_readings(document.text))
+    readings = list(islice(_readings(document.text), MAX_CSV_ROWS + 1))
+    if len(readings) > MAX_CSV_ROWS:
+        raise too_many_rows(document.name)
     if not readings:
         raise UnreadableFile(
             msg("{file}: a header was found but no reading below it: record the GPU during a run.", file=document.name)
@@ -43,7 +47,7 @@ def _names(line: str) -> list[str]:
 
 def _readings(text: str) -> Iterator[Reading]:
     names: list[str] = []
-    for line in text.splitlines()[:MAX_CSV_ROWS]:
+    for line in io.StringIO(text):
         if line.lstrip().startswith("#"):
             names = _names(line) or names
             continue

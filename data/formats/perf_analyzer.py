@@ -11,7 +11,7 @@ from data.formats.document import Document
 from data.formats.json_objects import latency
 from data.records import BenchmarkRun, ReadResult
 
-_LOADS = ("Concurrency", "Request Rate")
+_SIGNS = frozenset({"Inferences/Second", "Client Send"})
 _NAMES = {
     "mean_s": "Avg latency",
     "p50_s": "p50 latency",
@@ -31,9 +31,8 @@ _PARTS = {
 
 
 def looks_like(document: Document) -> bool:
-    """True when the first columns are a load and inferences per second."""
-    cells = first_cells(document.text)
-    return not document.values and "Inferences/Second" in cells and any(load in cells for load in _LOADS)
+    """True when the columns are inferences per second and the parts of latency."""
+    return not document.values and set(first_cells(document.text)) >= _SIGNS
 
 
 def read(document: Document) -> ReadResult:
