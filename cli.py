@@ -27,7 +27,7 @@ Answer: TypeAlias = Callable[[Any], dict[str, Any]]
 
 INPUT = click.argument("source", metavar="FILE|-", type=click.File("rb"))
 DECLARED = "What the files leave out of every run: gpu, gpu_count, model, engine, engine_flags, strategy, repetition …"
-FILES = click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(path_type=Path))
+FILES = click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|ZIP…", type=click.Path(path_type=Path))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -104,10 +104,11 @@ def decide(source: BinaryIO) -> None:
 @main.command()
 @FILES
 def read(files: tuple[Path, ...]) -> None:
-    """Benchmark results, logs and metrics of other tools as canonical records."""
+    """Benchmark results, logs and metrics of other tools as canonical records; folders and archives file by file."""
+    from data.bundle_answer import found_files
     from data.questions import read as answer
 
-    _answer_each(files, answer)
+    _answer_each(found_files(files), answer)
 
 
 def _numbers(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[float, ...]:
@@ -147,12 +148,13 @@ def reuse(file: Path, capacities: tuple[float, ...], ttl: tuple[float, ...], **c
 @FILES
 @click.option("--declare", metavar="FACTS.json", type=click.Path(path_type=Path), help=DECLARED)
 def ingest(files: tuple[Path, ...], declare: Path | None) -> None:
-    """Store files; the same file twice gives the same id."""
+    """Store files, or what folders and archives hold; the same file twice gives the same id."""
     from functools import partial
 
+    from data.bundle_answer import found_files
     from data.questions import ingest as answer
 
-    _answer_each(files, partial(answer, declared=declare))
+    _answer_each(found_files(files), partial(answer, declared=declare))
 
 
 def _cases(source: BinaryIO) -> list[Any]:
@@ -203,6 +205,8 @@ def _answer_one(asked: Any, answer: Answer) -> dict[str, Any]:
 def _identity(asked: Any) -> dict[str, Any]:
     if isinstance(asked, Path):
         return {"file": str(asked)}
+    if shown := getattr(asked, "shown", None):  # a file of a folder or an archive
+        return {"file": shown}
     if not isinstance(asked, Mapping) or "id" not in asked:
         return {}
     from data.case_fields import plain_json

@@ -23,6 +23,7 @@ from data.case_lines import split_cases
 if TYPE_CHECKING:
     from calc.startup.log import StartupLog
     from calc.startup.measured import MeasuredMemory
+    from data.bundle_answer import FoundFile
     from data.records import ReadResult, RunDeclaration
     from data.store import Store
 
@@ -39,6 +40,8 @@ BENCH_CASE: Mapping[str, Any] = {
 """The load the simulator's speed is measured on."""
 BENCH_RUNS = 5
 ISO_DAY = len("2026-11-30")
+MAX_PROBE_BYTES = 10**6
+"""A probe writes some thousand; anything larger is not even looked at."""
 PROBE_TOOL = "plimsoll-probe"
 """How the measuring process signs its result."""
 
@@ -134,11 +137,25 @@ def _content(path: Path) -> bytes:
         ) from error
 
 
-def read(path: Path) -> dict[str, Any]:
-    """What one result file of another tool says, in our words."""
+def read(asked: Path | FoundFile) -> dict[str, Any]:
+    """What one result file of another tool says, in our words; of a folder's file also what became of it there."""
+    from data import formats
+    from data.bundle_answer import outline
+
+    if isinstance(asked, Path):
+        content = _content(asked)
+        return _result_answer(formats.read(content, asked.name), content)
+    item = asked.item
+    if item.error is not None:
+        raise UnreadableFile(item.error)
+    if item.result is None:
+        return outline(asked)
+    return _result_answer(item.result, item.file.load()) | outline(asked)
+
+
+def _result_answer(result: ReadResult, content: bytes) -> dict[str, Any]:
     from data import formats
 
-    result = formats.read(_content(path), path.name)
     return {
         "format": result.format,
         "records": formats.records(result),
@@ -148,7 +165,7 @@ def read(path: Path) -> dict[str, Any]:
         ],
         "problems": [{"line": problem.line, "reason": str(problem.reason)} for problem in result.problems],
         "notes": list(result.notes),
-        **(_log_answer(result, _content(path)) if result.startup else {}),
+        **(_log_answer(result, content) if result.startup else {}),
     }
 
 
@@ -173,25 +190,49 @@ def _measured(log: StartupLog, content: bytes) -> MeasuredMemory:
     return measured_start(log, None, log_id=content_id(content), date=today, known_models=names).memory
 
 
-def ingest(path: Path, declared: Path | None = None) -> dict[str, Any]:
-    """The ids under which a result file, a log or a probe line is stored; ``declared`` are facts about its runs."""
-    from data import formats
-    from data.case_measured import parse_measured
-    from data.store import Store, content_id, default_path
+def ingest(asked: Path | FoundFile, declared: Path | None = None) -> dict[str, Any]:
+    """The ids under which a result file, a log or a probe line is stored; ``declared`` are facts about its runs.
 
-    content = _content(path)
-    probe = _probe_result(content)
-    result = None if probe else formats.read(content, path.name)
+    Of a folder's file that adds to another, copies another or holds no result, why it is not stored.
+    """
+    from data import formats
+    from data.bundle_answer import outline, reading_id
+    from data.store import content_id
+
+    if isinstance(asked, Path):
+        content = _content(asked)
+        probe = _probe_result(content)
+        result = None if probe else formats.read(content, asked.name)
+        return _ingested(result, probe, content, content_id(content), asked.name, declared)
+    item = asked.item
+    if item.error is not None:
+        content = item.file.load() if item.file.size_bytes <= MAX_PROBE_BYTES else b""
+        probe = _probe_result(content)
+        if not probe:
+            raise UnreadableFile(item.error)
+        return _ingested(None, probe, content, content_id(content), item.file.name, declared)
+    if not item.to_store:
+        return {"ids": []} | outline(asked)
+    stored = _ingested(item.result, {}, item.file.load(), reading_id(item), item.path, declared)
+    return stored | outline(asked)
+
+
+def _ingested(
+    result: ReadResult | None, probe: Mapping[str, Any], content: bytes, file_id: str, name: str, declared: Path | None
+) -> dict[str, Any]:
+    from data.case_measured import parse_measured
+    from data.store import Store, default_path
+
     with Store(default_path()) as store:
         if result is None:
             added = store.add_probe(probe, measured_at=str(probe.get("started_at", "")))
         elif result.startup is not None:
             answer = _log_answer(result, content)
             parse_measured(answer["measured_memory"])  # what no case could carry is refused here, once
-            added = store.add_startup_log(answer["startup_log"], answer["measured_memory"], name=path.name)
+            added = store.add_startup_log(answer["startup_log"], answer["measured_memory"], name=name)
         else:
             facts = None if declared is None else _declaration(declared, store)
-            added = store.add_file(result, file_id=content_id(content), size_bytes=len(content))
+            added = store.add_file(result, file_id=file_id, size_bytes=len(content))
             if facts is not None:
                 store.declarations.declare(added.stored_ids[: len(result.runs)], facts[0], by=facts[1])
         codes = [warning.code for warning in result.warnings] if result else []
@@ -212,6 +253,8 @@ def _declaration(path: Path, store: Store) -> tuple[RunDeclaration, str]:
 
 def _probe_result(content: bytes) -> dict[str, Any]:
     """The last line of a probe's output; empty for any other file."""
+    if len(content) > MAX_PROBE_BYTES:
+        return {}
     try:
         found = split_cases(content)[-1]
     except PlimsollError:

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from cli import main
 from data.formats import bundle_files
 from data.formats.bundle import BundleItem, read_files
 from data.formats.bundle_files import GivenFile, clean_path, files_of, folder_files, given
 from data.formats.name_facts import name_facts
 from data.formats.same_runs import copies
 from data.records import BenchmarkRun, LatencyStats
+from data.store import Store
 
 TABLE = b"concurrency,TTFT (ms),QPS\n8,400,2\n"
 RUN = {
@@ -274,3 +277,48 @@ def test_suggestions_are_offered_and_never_taken() -> None:
     run = item.result.runs[0]
     assert (run.gpu, run.gpu_count, run.max_concurrency) == (None, None, None)
     assert item.suggestions == {"gpu": "A100", "gpu_count": 4, "max_concurrency": 16}
+
+
+def test_the_command_line_answers_each_file_of_a_folder_and_an_archive_in_order(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for name, content in (evalscope() | {"zz.csv": TABLE, "broken.json": b"{", ".hidden": b"x"}).items():
+        (folder / name).write_bytes(content)
+    (tmp_path / "x.zip").write_bytes(packed({"a.csv": TABLE, "b.csv": TABLE.replace(b"8,", b"16,")}))
+    (tmp_path / "alone.json").write_bytes(as_json(PERCENTILES))
+    asked = [str(folder), str(tmp_path / "x.zip"), str(tmp_path / "alone.json")]
+    done = CliRunner().invoke(main, ["read", *asked])
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [Path(line["file"]).relative_to(tmp_path).as_posix() for line in lines] == [
+        "runs/.hidden",
+        "runs/benchmark_args.json",
+        "runs/benchmark_percentile.json",
+        "runs/benchmark_summary.json",
+        "runs/broken.json",
+        "runs/zz.csv",
+        "x.zip/a.csv",
+        "x.zip/b.csv",
+        "alone.json",
+    ]
+    assert done.exit_code == 1
+    assert ["error" in line for line in lines] == [False] * 4 + [True] + [False] * 4
+    assert lines[0]["left_out"]
+    assert lines[2]["belongs_to"] == str(folder / "benchmark_summary.json")
+    assert lines[3]["records"][0]["ttft_ms"]["p99"] == pytest.approx(300)
+
+
+def test_a_folder_is_stored_file_by_file_and_twice_adds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLIMSOLL_STORE", str(tmp_path / "store.duckdb"))
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    copied = {"run=0.json": as_json(RUN), "summary.json": as_json([RUN, RUN | {"completed": 99}])}
+    for name, content in (evalscope() | copied | {"broken.json": b"{"}).items():
+        (folder / name).write_bytes(content)
+    once, again = (CliRunner().invoke(main, ["ingest", str(folder)]) for _ in range(2))
+    lines = [json.loads(line) for line in once.stdout.splitlines()]
+    assert [len(line.get("ids", [])) for line in lines] == [0, 0, 1, 0, 0, 2]
+    assert [line.get("ids") for line in lines] == [json.loads(line).get("ids") for line in again.stdout.splitlines()]
+    with Store(tmp_path / "store.duckdb") as store:
+        assert len(store.runs()) == 3
