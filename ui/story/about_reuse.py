@@ -96,6 +96,7 @@ def assumed(*, full_only: bool, times: int, answers: bool) -> list[str]:
     lines = [
         t("Least recently used blocks go first; a prompt is looked up when it comes and cached as a whole at once.")
     ]
+    lines.append(t("Order and times are the log's own, whatever the scenario's rate."))
     if full_only:
         lines.append(t("Only full blocks are cached, as this engine does."))
     if times > 1:
@@ -115,13 +116,18 @@ def gpu_row(name: str, room_: Room, worth: Worth, alive_share: float | None, *, 
     return {
         t("GPU"): t("{name} (today)", name=name) if today else name,
         t("KV pool per cache"): show.tokens(room_.pool_tokens),
-        t("Free for reuse"): show.tokens(room_.free_tokens),
+        t("Free for reuse"): _free(room_),
         t("Hit rate"): show.percent(worth.hit_share),
         t("Of the ceiling"): show.percent(worth.of_ceiling_share),
         t("Prompt tokens saved per hour"): show.tokens(worth.saved_tokens_per_hour),
         t("Prefill saved per hour"): show.seconds(worth.saved_s_per_hour),
         t("Sessions kept alive"): show.percent(alive_share),
     }
+
+
+def _free(room_: Room) -> str:
+    shown = show.tokens(room_.free_tokens)
+    return t("at most {free}", free=shown) if room_.held_tokens is None else shown
 
 
 def gpus_note() -> str:

@@ -10,12 +10,12 @@ from ui.charts import reuse as charts
 from ui.resources import Asked
 from ui.story import about_reuse
 from ui.text import t
+from ui.typed.numbers import PERCENT
 from ui.workload import reuse_found as found
 from ui.workload import traces
 
 WINDOW_S = 300.0
 """Of the working set: what was used within the last five minutes."""
-TAKEN = "reuse_taken"
 
 
 def show(asked: Asked) -> None:
@@ -87,25 +87,37 @@ def _curve(given: found.Given, seen: found.Seen, options: tuple[found.GpuOption,
     notes += [said] if (said := about_reuse.said_by_engine(given.trace, seen.alone.ceiling_share)) else []
     parts.remarks([*notes, *about_reuse.assumed(full_only=seen.full_only, times=seen.times, answers=given.answers)])
     if room is not None:
-        _take(given, today)
+        _take(given, seen, today)
 
 
-def _take(given: found.Given, today: found.GpuOption) -> None:
-    """One click: the scenario plans with what its own cache would have found of this log."""
+def _take(given: found.Given, seen: found.Seen, today: found.GpuOption) -> None:
+    """One click: the scenario plans with what its own cache would have found of this log, and decisions rest on it."""
     share = today.worth.hit_share
+    source = t("{name}, replayed in today's room", name=given.name)
+    figures = (
+        _evidence("prefix_share", seen.alone.ceiling_share, Provenance.MEASURED, given.name),
+        _evidence("hit_rate_share", share, Provenance.SIMULATED, source),
+    )
+    rest = tuple(one for one in state.handed_over() if one.metric not in {figure.metric for figure in figures})
 
     @state.callback
     def take() -> None:
-        state.put(hit=round(share * 100, 1))
-        source = t("{name}, replayed at today's room", name=given.name)
-        state.put(**{TAKEN: Evidence(metric="hit_rate_share", value=share, unit="share", source=source,
-                                     provenance=Provenance.SIMULATED)})  # fmt: skip
+        state.put(hit=round(share * PERCENT, 1), **{state.MEASURED: (*rest, *figures)})
 
-    st.button(
-        t("Plan with a hit rate of {hit:pct}", hit=share), on_click=take, key="reuse_take", icon=":material/input:"
-    )
-    if isinstance(taken := state.get(TAKEN), Evidence) and taken.value == share:
-        st.caption(parts.escape(t("The scenario plans with it. Source: {source}.", source=taken.source)))
+    @state.callback
+    def forget() -> None:
+        state.put(**{state.MEASURED: rest})
+
+    with st.container(horizontal=True):
+        label = t("Plan with a hit rate of {hit:pct}", hit=share)
+        st.button(label, on_click=take, key="reuse_take", icon=":material/input:")
+        if any(one.source == source for one in state.handed_over()):
+            st.button(t("No longer"), on_click=forget, key="reuse_forget", icon=":material/undo:")
+            st.caption(parts.escape(t("Scenario and decision go by it. Source: {source}.", source=source)))
+
+
+def _evidence(metric: str, share: float, provenance: Provenance, source: str) -> Evidence:
+    return Evidence(metric=metric, value=share, unit="share", provenance=provenance, source=source)
 
 
 def _gpus(options: tuple[found.GpuOption, ...]) -> None:
