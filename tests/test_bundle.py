@@ -24,8 +24,8 @@ from data.store import Store
 TABLE = b"concurrency,TTFT (ms),QPS\n8,400,2\n"
 RUN = {
     "model_id": "m",
-    "duration": 10.0,
-    "completed": 100,
+    "duration": 12.0,
+    "completed": 120,
     "request_throughput": 10.0,
     "mean_ttft_ms": 100.0,
     "p99_ttft_ms": 300.0,
