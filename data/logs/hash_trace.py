@@ -99,6 +99,10 @@ def _objects(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         raise UnreadableFile(
             msg("{name} is not a whole gzip file: copy it again or unpack it.", name=path.name)
         ) from error
+    except OSError as error:
+        raise UnreadableFile(
+            msg("{name} cannot be read ({reason}): check the path.", name=path.name, reason=error.strerror or "")
+        ) from error
 
 
 def _parsed(source: BinaryIO) -> Iterator[tuple[int, Mapping[str, Any]]]:
