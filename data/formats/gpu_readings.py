@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from calc.checks.gpus import imbalanced, too_few_samples
 from calc.messages import msg
@@ -37,11 +38,17 @@ class Reading:
 def figure(value: object) -> float | None:
     """A number, or the one a cell such as ``95 %`` begins with; ``[N/A]``, ``-`` and sentinels are not known."""
     if isinstance(value, str):
-        match = _FIGURE.match(value.strip())
-        value = float(match[0]) if match else None
+        value = _cell_figure(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) <= _LARGEST and value not in _SENTINELS else None
+
+
+@lru_cache(maxsize=4096)
+def _cell_figure(cell: str) -> float | None:
+    """Readings repeat, so most cells were met before."""
+    match = _FIGURE.match(cell.strip())
+    return float(match[0]) if match else None
 
 
 def share(value: object) -> float | None:

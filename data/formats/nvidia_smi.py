@@ -41,7 +41,7 @@ def read(document: Document) -> ReadResult:
             )
         )
     names = [_UNIT.sub("", cell) for cell in rows[0]]
-    body = [row for row in rows[1:] if not _is_header(row)]
+    body = [row for row in rows[1:] if row != rows[0]]
     if not body:
         raise UnreadableFile(
             msg("{file}: a header was found but no reading below it: record the GPU during a run.", file=document.name)
