@@ -2,7 +2,8 @@
 
 They are the figures of ``vllm bench serve`` divided by 1000, so latencies are seconds with no unit in the key.
 Throughputs are per GPU: with split prefill the output's is per decode GPU, the prompt's per prefill GPU, the sum's per
-GPU of both. Requests are always sent without a rate, ``conc`` at a time. ``isl`` and ``osl`` are settings. ``*_intvty`` is 1/TPOT and adds nothing; its deviation means nothing.
+GPU of both. Requests are always sent without a rate, ``conc`` at a time. ``isl`` and ``osl`` are settings.
+``*_intvty`` is 1/TPOT and adds nothing; its deviation means nothing.
 """
 
 from __future__ import annotations
