@@ -11,7 +11,7 @@ from calc.checks.several import REPEAT_TOLERANCE, compare
 from calc.messages import Message, msg
 from calc.poc.cells import CacheStrategy, Cell, Repetition
 from calc.poc.effect import Effect, Summary, effect
-from calc.poc.place import Gap
+from calc.poc.place import Gap, concurrency_of
 
 BASELINE = CacheStrategy.PER_REQUEST
 
@@ -107,6 +107,21 @@ def contradiction(runs: Sequence[PlacedRun]) -> Message | None:
     return None
 
 
+def refusal(a: PlacedRun, b: PlacedRun) -> Message | None:
+    """Why two runs must not be set side by side: what differs beside the strategy; ``None`` = nothing."""
+    finding = compare(a.facts, b.facts)
+    if finding is not None:
+        return finding.text
+    levels = [run.cell.repetition if run.cell else None for run in (a, b)]
+    if None not in levels and levels[0] is not levels[1]:
+        return msg("prompts of one run repeat more than those of the other: compare runs of one level of repetition.")
+    users = [run.cell.concurrency if run.cell else concurrency_of(run.facts) for run in (a, b)]
+    if None not in users and users[0] != users[1]:
+        return msg("the runs keep {a:count} and {b:count} requests in flight: compare runs of the same load.",
+                   a=users[0], b=users[1])  # fmt: skip
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gain:
     """What a strategy changed in one cell against the baseline under the very same load."""
@@ -130,16 +145,20 @@ def gains(runs: Sequence[PlacedRun], metric: str, statistic: str, baseline: Cach
     return [_gain(one, runs, metric, statistic, baseline) for one in filled]
 
 
+def _alike(first: PlacedRun, run: PlacedRun) -> bool:
+    return compare(first.facts, run.facts) is None
+
+
 def _gain(found: CellEvidence, runs: Sequence[PlacedRun], metric: str, statistic: str, baseline: CacheStrategy) -> Gain:
     twin = replace(found.cell, strategy=baseline)
     before = [run for run in runs if run.cell == twin and run.usable]
     if not before:
         return Gain(cell=found.cell, effect=None, refused=msg("the baseline of this cell is not measured."))
-    first, after = before[0], list(found.usable)
-    alike = [run for run in after if compare(first.facts, run.facts) is None]
-    if not alike:
-        finding = compare(first.facts, after[0].facts)
+    groups = [([run for run in before if _alike(first, run)], [run for run in found.usable if _alike(first, run)])
+              for first in before]  # fmt: skip
+    best = max(groups, key=lambda sides: (min(map(len, sides)), len(sides[0]) + len(sides[1])))
+    if not best[1]:
+        finding = compare(before[0].facts, found.usable[0].facts)
         return Gain(cell=found.cell, effect=None, refused=finding.text if finding else None)
-    before = [run for run in before if compare(first.facts, run.facts) is None]
-    sides = [[run.latencies[metric] for run in side if metric in run.latencies] for side in (before, alike)]
+    sides = [[run.latencies[metric] for run in side if metric in run.latencies] for side in best]
     return Gain(cell=found.cell, effect=effect(sides[0], sides[1], statistic) if all(sides) else None)

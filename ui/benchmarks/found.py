@@ -10,8 +10,10 @@ from calc.errors import InputError
 from calc.messages import Message
 from calc.poc.coverage import PlacedRun
 from calc.poc.plan import Plan, plan
+from calc.startup.match import short_name
+from data.catalogue import gpus_named
 from data.placed_runs import placed_runs
-from data.store import StoredRun
+from data.store import Action, StoredFile, StoredRun
 from ui import resources
 from ui.resources import Asked
 
@@ -35,21 +37,54 @@ class Kept:
 
     stored: tuple[StoredRun, ...]
     placed: tuple[PlacedRun, ...]
+    """All of them, in the same order."""
+    ours: tuple[PlacedRun, ...]
+    """Those of the scenario's model and GPU: only they fill its matrix."""
 
     def run(self, run_id: str) -> StoredRun:
         """One stored run."""
         return next(one for one in self.stored if one.run_id == run_id)
 
+    def placed_run(self, run_id: str) -> PlacedRun:
+        """The same in its place."""
+        return next(one for one in self.placed if one.run_id == run_id)
+
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _kept(mark: str, key: str, _asked: Asked) -> Kept:  # noqa: ARG001 - the keys
     stored, plan_found = resources.runs(), plan_of(_asked)
-    if isinstance(plan_found, Message):
-        return Kept(stored=stored, placed=placed_runs(stored))
-    axes = plan_found.axes
-    return Kept(stored=stored, placed=placed_runs(stored, axes.contexts_tokens, axes.concurrencies))
+    levels = ((), ()) if isinstance(plan_found, Message) else (
+        plan_found.axes.contexts_tokens, plan_found.axes.concurrencies,
+    )  # fmt: skip
+    placed = placed_runs(stored, *levels)
+    ours = tuple(run for run, row in zip(placed, stored, strict=True) if _is_ours(row, _asked))
+    return Kept(stored=stored, placed=placed, ours=ours)
+
+
+def _is_ours(row: StoredRun, asked: Asked) -> bool:
+    """A run of the scenario's model, and of its GPU where the GPU is known."""
+    deployment, run = asked.scenario.deployment, row.run
+    if not run.model or short_name(run.model) != short_name(deployment.model.name):
+        return False
+    named = {gpu.id for gpu in gpus_named(run.gpu)} if run.gpu else set()
+    return not run.gpu or run.gpu in (deployment.gpu.id, deployment.gpu.name) or deployment.gpu.id in named
 
 
 def kept(asked: Asked) -> Kept:
     """Runs in the cells of the scenario's plan; without a plan on the doubling scale."""
     return _kept(resources.store().mark(), asked.key, asked)
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _rows(mark: str) -> tuple[tuple[StoredFile, ...], tuple[Action, ...]]:  # noqa: ARG001 - the key
+    return resources.store().files(), resources.store().actions()
+
+
+def files() -> tuple[StoredFile, ...]:
+    """Stored files, newest first."""
+    return _rows(resources.store().mark())[0]
+
+
+def actions() -> tuple[Action, ...]:
+    """Deletions and undoings, newest first."""
+    return _rows(resources.store().mark())[1]

@@ -37,12 +37,14 @@ def show(asked: Asked) -> None:
         return
     which = PlanSet(parts.switch(t("Set"), about_poc.sets(), "poc_set", PlanSet.RECOMMENDED.value))
     cells = plan.part(which)
-    evidence = evidence_of((one.cell for one in cells), kept.placed)
+    evidence = evidence_of((one.cell for one in cells), kept.ours)
     planned = {one.cell for one in cells}
     in_plan = [one for one in evidence if one.cell in planned]
     st.markdown(f"**{parts.escape(about_poc.set_sentence(plan, cells, in_plan))}**")
     _grid(evidence)
     parts.notes(plan_notes(plan))
+    if others := len(kept.placed) - len(kept.ours):
+        parts.remarks([t("Runs of other models or GPUs are left out: {count:count}.", count=others)])
     _cell(asked, plan, cells, evidence, kept)
 
 
@@ -90,7 +92,7 @@ def _commands(plan: Plan, planned: PlannedCell, target: Target, tool: str) -> No
             st.code(text, language="yaml")
     st.code("\n".join(one.command if len(made) > 1 else one.lines for one in made), language="bash", wrap_lines=True)
     notes = (*start.notes, *remarks(made[0], planned.expected_hit_share, planned.drawn_hit_share))
-    parts.bullets([t(check(planned)), *(t(note) for note in dict.fromkeys(notes))])
+    parts.bullets(dict.fromkeys([t(check(planned)), *map(t, notes)]))
 
 
 def _filled(planned: PlannedCell, evidence: Sequence[CellEvidence], kept: Kept) -> None:

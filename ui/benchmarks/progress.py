@@ -5,6 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from calc.poc.status import Required, Watched, status
+from calc.startup.match import short_name
+from data.records import MetricsSnapshot
 from ui import parts, resources
 from ui.benchmarks.found import Kept
 from ui.resources import Asked
@@ -14,12 +16,19 @@ from ui.text import t
 
 def required(asked: Asked, kept: Kept) -> tuple[Required, ...]:
     """Every figure the four steps need, and whether it is there."""
-    return status(kept.placed, watched(asked))
+    return status(kept.ours, watched(asked))
+
+
+@st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
+def _snapshots(mark: str, model: str) -> tuple[MetricsSnapshot, ...]:  # noqa: ARG001 - the key
+    """Of the scenario's model, and those of GPUs, which name none."""
+    rows = (row.snapshot for row in resources.store().snapshots())
+    return tuple(one for one in rows if (short_name(one.model) == model if one.model else one.gpus))
 
 
 def watched(asked: Asked) -> Watched:
     """What was seen beside the runs: the newest metrics of the engine and of GPUs that are stored."""
-    snapshots = [row.snapshot for row in resources.store().snapshots()]
+    snapshots = _snapshots(resources.store().mark(), short_name(asked.scenario.deployment.model.name))
     gpus = [gpu for one in snapshots for gpu in one.gpus]
     used = [gpu.memory_used_bytes for gpu in gpus if gpu.memory_used_bytes is not None]
     busy = [gpu.busy_share for gpu in gpus if gpu.busy_share is not None]

@@ -1,24 +1,94 @@
-"""What is stored: load points with what the checks say of them, the facts they lack, and a table to take away."""
+"""What is stored: files and load points with findings, removing and its undo, tables to take away, who did what."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 import streamlit as st
 
-from ui import parts, resources
-from ui.benchmarks import facts, validity
+from data.store import StoredFile
+from ui import parts, resources, state
+from ui.benchmarks import facts, found, validity
+from ui.benchmarks.found import Kept
 from ui.resources import Asked
+from ui.story import about_poc, about_stored
 from ui.text import t
 
+REMOVED = "_stored_removed"
+LONG = 400
+"""Pixels of a long table; the rest scrolls."""
+MANY_ROWS = 9
 
-def show(asked: Asked) -> None:  # noqa: ARG001 - same signature for all views
-    """Every load point, newest file first; one of them explained; and the form for what files leave out."""
-    stored = resources.runs()
-    if not stored:
+
+def show(asked: Asked) -> None:
+    """Files, load points, exports, and the record of what was removed."""
+    kept, files = found.kept(asked), found.files()
+    if files:
+        _files(files, kept)
+        _runs(kept)
+    else:
         st.info(t("Nothing is stored yet: upload a result first."))
+    if state.get(REMOVED):
+        st.button(t("Bring the removed file back"), key="stored_undo", icon=":material/undo:", on_click=_undo)
+    _exports()
+    _audit()
+
+
+def _table(rows: list[Mapping[str, str]], key: str) -> None:
+    parts.table(rows, key=key, **({"height": LONG} if len(rows) > MANY_ROWS else {}))
+
+
+def _files(files: tuple[StoredFile, ...], kept: Kept) -> None:
+    parts.section(t("Files"))
+    _table(about_stored.file_rows(files, kept.stored), "stored_files")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        names = {file.file_id: f"{file.name} · {file.uploaded_at[:10]}" for file in files}
+        chosen = parts.pick(t("File"), names, "stored_file")
+        st.button(t("Remove"), key="stored_remove", icon=":material/delete:", on_click=_remove, args=(chosen,))
+
+
+@state.callback
+def _remove(file_id: str) -> None:
+    state.put(**{REMOVED: resources.store().delete("file", file_id)})
+
+
+@state.callback
+def _undo() -> None:
+    resources.store().undo(state.get(REMOVED))
+    state.put(**{REMOVED: None})
+
+
+def _runs(kept: Kept) -> None:
+    if not kept.stored:
         return
-    validity.show(validity.table(stored, "stored_rows"))
-    parts.section(t("Missing facts"), t("No result file says how the cache was kept; many do not say the GPU."))
-    facts.choose(stored)
-    st.download_button(
-        t("All runs as CSV"), resources.runs_csv, "runs.csv", "text/csv", key="bench_csv", on_click="ignore"
-    )
+    parts.section(t("What files leave out"), t("Without strategy and repetition a run has no place in the matrix."))
+    facts.choose(kept.stored)
+    parts.section(t("Load points"))
+    chosen = validity.table(kept.stored, "stored_runs", [about_poc.place_name(run) for run in kept.placed])
+    validity.show(chosen)
+    for message in chosen.contradictions if chosen else ():
+        st.warning(t(message), icon=":material/compare_arrows:")
+
+
+def _exports() -> None:
+    parts.section(t("Take away"), t("Cells that a spreadsheet would run as a formula are made text."))
+    kinds = {"run": t("Load points"), "file": t("Files"), "declaration": t("Declarations"), "snapshot": t("Metrics")}
+    with st.container(horizontal=True):
+        for kind, name in kinds.items():
+            st.download_button(
+                t("{name} as CSV", name=name), partial(_csv, kind), f"{kind}s.csv", "text/csv",
+                key=f"stored_csv_{kind}", on_click="ignore", icon=":material/download:",
+            )  # fmt: skip
+
+
+def _csv(kind: str) -> bytes:
+    return resources.store().export_csv(kind)
+
+
+def _audit() -> None:
+    rows = about_stored.action_rows(found.actions())
+    if not rows:
+        return
+    with st.expander(t("Removed and brought back"), icon=":material/history:"):
+        _table(rows, "stored_actions")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calc.checks.several import LENGTH_TOLERANCE
 from data.records import BenchmarkRun
 from data.store import StoredRun
 from ui import format as show
@@ -34,6 +35,18 @@ def like(asked: Asked, run: BenchmarkRun) -> Asked | None:
         "prefix_hit_share": run.prefix_hit_share or 0.0,
     }
     return resources.ask({**asked.case, "workload": workload})
+
+
+def of_lengths(chosen: Sequence[StoredRun], twin: Asked) -> list[StoredRun]:
+    """The runs whose mean lengths are those of a curve, within 5 %."""
+    workload = twin.scenario.workload
+    wanted = (workload.prompt_tokens.mean(), workload.output_tokens.mean())
+
+    def fits(run: BenchmarkRun) -> bool:
+        means = (run.input_tokens_mean, run.output_tokens_mean)
+        return all(mean and abs(mean / want - 1) <= LENGTH_TOLERANCE for mean, want in zip(means, wanted, strict=True))
+
+    return [one for one in chosen if fits(one.run)]
 
 
 def _arrivals(run: BenchmarkRun) -> Mapping[str, Any] | None:

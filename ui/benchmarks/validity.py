@@ -14,18 +14,26 @@ from ui.benchmarks.facts import BY, MOST_CHARACTERS
 from ui.story import about_validity
 from ui.text import t
 
-REASON = "confirm_reason"
+CONFIRMED_BY, REASON = "confirmed_by", "confirm_reason"
+ROWS_SHOWN = 12
+"""More rows scroll inside the table."""
+TABLE_PIXELS = 460
+LONG, MANY_ROWS = 400, 9
+"""Pixels of a table of more rows than that; the rest scrolls."""
 
 
-def table(stored: Sequence[StoredRun], key: str) -> StoredRun | None:
-    """Runs with their badges; the one whose row is chosen."""
-    rows = [
+def table(stored: Sequence[StoredRun], key: str, places: Sequence[str] = ()) -> StoredRun | None:
+    """Runs with their badges, and their places in the matrix if given; the one whose row is chosen."""
+    rows: list[dict[str, str]] = [
         {t("Validity"): about_validity.badge(one), **row}
         for one, row in zip(stored, runs.rows([one.run for one in stored]), strict=True)
     ]
+    for row, place in zip(rows, places, strict=False):
+        row[t("Place")] = place
     st.caption(parts.escape(about_validity.counted(stored)))
     event = st.dataframe(
-        rows, key=key, hide_index=True, width="stretch", height="content", on_select="rerun",
+        rows, key=key, hide_index=True, width="stretch", on_select="rerun",
+        height=LONG if len(rows) > MANY_ROWS else "content",
         selection_mode="single-row",
     )  # fmt: skip
     chosen = event.selection.rows
@@ -53,7 +61,9 @@ def _word(stored: StoredRun) -> None:
     if not stored.refusals and stored.confirmation is None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input(t("Your name"), key=BY, max_chars=MOST_CHARACTERS, persist_state="session")
+        if not state.get(CONFIRMED_BY):
+            state.put(**{CONFIRMED_BY: state.get(BY) or ""})
+        st.text_input(t("Your name"), key=CONFIRMED_BY, max_chars=MOST_CHARACTERS, persist_state="session")
         st.text_input(t("Reason"), key=REASON, max_chars=MOST_CHARACTERS)
         if stored.refusals:
             st.button(
@@ -81,6 +91,6 @@ def _withdraw(run_id: str) -> None:
 
 def _signed() -> dict[str, str]:
     return {
-        "by": one_line(state.get(BY) or "", t("Your name")),
+        "by": one_line(state.get(CONFIRMED_BY) or "", t("Your name")),
         "reason": one_line(state.get(REASON) or "", t("Reason")),
     }

@@ -23,8 +23,8 @@ def strategies() -> dict[str, str]:
     """Strategy code → its name."""
     return {
         CacheStrategy.NO_CACHE.value: t("No KV cache"),
-        CacheStrategy.PER_REQUEST.value: t("Per request (baseline)"),
-        CacheStrategy.PAGED.value: t("Paged, no reuse"),
+        CacheStrategy.PER_REQUEST.value: t("Per request"),
+        CacheStrategy.PAGED.value: t("Paged"),
         CacheStrategy.PREFIX.value: t("Prefix reuse"),
         CacheStrategy.OFFLOAD.value: t("Offload"),
     }
@@ -135,10 +135,10 @@ def state_name(found: CellEvidence) -> str:
     count = len(found.runs)
     return {
         CellState.MISSING: t("missing"),
-        CellState.MEASURED: t("{count:count} runs", count=count),
-        CellState.WARNED: t("{count:count} with warnings", count=count),
-        CellState.DOUBTFUL: t("{count:count} not usable", count=count),
-        CellState.CONTRADICTING: t("{count:count} contradict", count=count),
+        CellState.MEASURED: t("1 run") if count == 1 else t("{count:count} runs", count=count),
+        CellState.WARNED: t("{count:count} warned", count=count),
+        CellState.DOUBTFUL: t("{count:count} unusable", count=count),
+        CellState.CONTRADICTING: t("{count:count} differ", count=count),
     }[found.state]
 
 
@@ -157,10 +157,10 @@ def grid(evidence: Sequence[CellEvidence], context_tokens: int) -> list[Mapping[
     order = (Repetition.MEDIUM, Repetition.LOW, Repetition.HIGH)
     rows = sorted({(order.index(cell.repetition), cell.concurrency) for cell in here})
     names = {level: levels()[level] for level in order} | {Repetition.MEDIUM: f"**{levels()[Repetition.MEDIUM]}**"}
+    head = t("Repetition · in flight")
     return [
         {
-            t("Repetition"): names[order[level]],
-            t("In flight"): show.count(users),
+            head: f"{names[order[level]]}\u00a0·\u00a0{show.count(users)}",
             **{
                 strategies()[code]: badge(
                     here.get(
@@ -179,23 +179,26 @@ def why(planned: PlannedCell) -> str:
     return t(WHY[planned.purpose])
 
 
+def arrivals(planned: PlannedCell) -> str:
+    """How requests of a cell come."""
+    if planned.rate_per_s is not None:
+        return t("{rate:rate} whatever the server does", rate=planned.rate_per_s)
+    users = planned.cell.concurrency
+    return t("one request at a time") if users == 1 else t("{users:count} requests kept in flight", users=users)
+
+
 def facts(planned: PlannedCell) -> list[str]:
     """The load of a cell, its size and the hit rate it must show."""
     load, shape = planned.load, planned.load.shape
-    arrivals = (
-        t("{users:count} requests kept in flight", users=planned.cell.concurrency)
-        if planned.rate_per_s is None
-        else t("{rate:rate} whatever the server does", rate=planned.rate_per_s)
-    )
     return [
         t(
             "{requests:count} requests: {prefix:tok} shared, {suffix:tok} of their own, {output:tok} answered; "
-            "{arrivals}; {runs:count} runs of about {minutes:.2g} min",
+            "{arrivals}; runs: {runs:count}, of about {minutes:.2g} min each",
             requests=load.requests,
             prefix=shape.prefix_tokens,
             suffix=shape.suffix_tokens,
             output=shape.output_tokens,
-            arrivals=arrivals,
+            arrivals=arrivals(planned),
             runs=len(planned.seeds),
             minutes=planned.run_s / SECONDS_PER_MINUTE,
         ),
@@ -236,7 +239,7 @@ def missing_rows(required: Sequence[Required]) -> list[Mapping[str, str]]:
 
 
 def state_words() -> Mapping[str, str]:
-    """Cell states for a legend."""
+    """Cell states for the legend."""
     return {
         CellState.MISSING.value: t("no run yet"),
         CellState.MEASURED.value: t("runs without warnings"),
