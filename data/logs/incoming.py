@@ -108,19 +108,31 @@ def _as_utf8(given: GivenLog, path: Path, encoding: str, tell: Tell) -> tuple[ha
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(), translate=True)
     with path.open("wb") as target:
         for chunk in _chunks(given, digest, tell):
-            text = _checked(decoder.decode(chunk), given.name)
-            quoted = quoted or '"' in text
-            target.write(text.encode())
+            quoted = quoted or b'"' in chunk
+            plain = encoding == "utf-8" and chunk.isascii() and b"\r" not in chunk and not _is_open(decoder)
+            clean = chunk if plain else decoder.decode(chunk).encode()
+            if b"\x00" in clean:
+                raise _holds_nul(given.name)
+            target.write(clean)
         target.write(decoder.decode(b"", final=True).encode())
     return digest, quoted
 
 
+def _is_open(decoder: io.IncrementalNewlineDecoder) -> bool:
+    """Whether the last chunk ended within a character or between the two signs of a line end."""
+    return decoder.getstate() != (b"", 0)
+
+
 def _checked(text: str, name: str) -> str:
     if "\x00" in text:
-        raise UnreadableFile(
-            msg("{file}: a text file was expected, but it holds NUL bytes: export it again as UTF-8 text.", file=name)
-        )
+        raise _holds_nul(name)
     return text
+
+
+def _holds_nul(name: str) -> UnreadableFile:
+    return UnreadableFile(
+        msg("{file}: a text file was expected, but it holds NUL bytes: export it again as UTF-8 text.", file=name)
+    )
 
 
 def _chunks(given: GivenLog, digest: hashlib._Hash, tell: Tell) -> Iterator[bytes]:

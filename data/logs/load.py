@@ -29,6 +29,8 @@ LOOK_S = 0.2
 """Pause between two looks at how far DuckDB is."""
 SMALL_BYTES = 64 << 20
 """Up to this size the earliest time is looked up first; in larger logs the first row's is tried."""
+MAX_SPAN_S = 10 * 366 * 86_400
+"""Longest log, in seconds: one wrong unit or one row of another century makes more of it."""
 WRONG_CELLS = (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.ConstraintException,
                duckdb.OutOfRangeException)  # fmt: skip
 """What DuckDB raises where a cell or a line is not what the columns say."""
@@ -37,7 +39,7 @@ Tell = Callable[[int, int], None]
 """Told bytes done and bytes in all."""
 
 
-def _silent(done_bytes: int, total_bytes: int) -> None:
+def silent(done_bytes: int, total_bytes: int) -> None:
     """Told nothing."""
 
 
@@ -59,7 +61,7 @@ def load_log(
     given: GivenLog,
     *,
     declared: Mapping[str, str] | None = None,
-    tell: Tell = _silent,
+    tell: Tell = silent,
     stop: threading.Event | None = None,
 ) -> AddedLog:
     """Store a log; the same content with the same meanings again adds nothing. ``stop`` cancels from another thread."""
@@ -87,6 +89,18 @@ def _refuse_missing(log: Understood) -> None:
                 file=log.name,
                 fields=", ".join(log.missing),
                 headers=", ".join(log.sample.headers[:20]),
+            )
+        )
+
+
+def _refuse_ages(log: Understood, span_s: float) -> None:
+    if span_s > MAX_SPAN_S:
+        raise UnreadableFile(
+            msg(
+                "{file}: its times span {span:count} seconds, more than ten years: say which column holds them, and in "
+                "which unit.",
+                file=log.name,
+                span=span_s,
             )
         )
 
@@ -129,6 +143,7 @@ class _Load:
         taken = took(cursor, self.incoming.log_id)
         if not taken.requests:
             self._refuse_empty(problems)
+        _refuse_ages(self.log, taken.last_s - taken.first_s)
         if not reading.careful and (taken.first_s != 0 or taken.out_of_range):
             raise _Careless
         row = log_row(self.log, self.incoming.log_id, taken, start, problems, stored_at=utc_now())

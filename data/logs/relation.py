@@ -15,6 +15,8 @@ MAX_LINE_BYTES = 16 << 20
 """Longest line read: a prompt of a million tokens in a cell that is not loaded."""
 MAX_REJECTS = 1000
 """Rows that cannot be split into cells told of one by one."""
+MAX_WORDS = 12
+"""Words of a status or a flag compared one by one."""
 MAX_TEXT = 200
 """Characters kept of a name."""
 MICROS = 1_000_000
@@ -72,11 +74,17 @@ def _csv(log: Understood, path: str, quoted: bool, typed: bool, rejects: bool) -
         "escape": text('"' if quoted else ""),
         "new_line": text("\\n"),
         "columns": f"{{{', '.join(columns)}}}",
-        "nullstr": f"[{', '.join(map(text, EMPTY))}]",
+        "nullstr": f"[{_list(_empty_words(log, every=rejects))}]",
         "max_line_size": str(MAX_LINE_BYTES),
         **({"store_rejects": "true", "rejects_limit": str(MAX_REJECTS)} if rejects else {}),
     }
     return f"read_csv({path}, {', '.join(f'{name} = {value}' for name, value in options.items())})"
+
+
+def _empty_words(log: Understood, *, every: bool) -> list[str]:
+    """Words that say nothing. Each costs a comparison in every cell: at first only those that were seen are told."""
+    seen = {cell for row in log.sample.rows for cell in row.values() if isinstance(cell, str)}
+    return [word for word in EMPTY if every or not word or word in seen]
 
 
 def _json(log: Understood, path: str, typed: bool) -> str:
@@ -201,12 +209,14 @@ def field_sql(log: Understood, field: str, *, typed: bool) -> str:
         return _implied(log, field, typed=typed)
     i, column = found
     if field in (*TEXTS, CHAT, PARENT):
-        return f"left(CAST(c{i} AS VARCHAR), {MAX_TEXT})"
+        whole = f"CAST(c{i} AS VARCHAR)"
+        return whole if typed else f"left({whole}, {MAX_TEXT})"
     if field in DURATIONS:
         value = cast(_number(i, column), "DOUBLE", typed)
-        return f"CASE WHEN isfinite({value}) AND {value} >= 0 THEN {value} / {SECONDS[column.unit]!r} END"
+        seconds = f"{value} / {SECONDS[column.unit]!r}"
+        return seconds if typed else f"CASE WHEN isfinite({value}) AND {value} >= 0 THEN {seconds} END"
     if field in _WORDED:
-        return _WORDED[field](f"c{i}")
+        return _worded(f"c{i}", field, log.sample.cells(column.header))
     value = cast(_number(i, column), "BIGINT", typed)
     if field == "output_tokens" and any(column.field == "status" for column in log.columns):
         return f"coalesce({value}, CASE WHEN {field_sql(log, 'status', typed=typed)} = 'failed' THEN 0 END)"
@@ -248,6 +258,26 @@ def _hashes(value: str) -> str:
         "CAST(CAST(TRY_CAST(h AS UBIGINT) AS HUGEINT) - 18446744073709551616 AS BIGINT), "
         "CAST(CAST(hash(h) AS HUGEINT) - 9223372036854775808 AS BIGINT)))"
     )
+
+
+def _worded(value: str, field: str, cells: Sequence[str]) -> str:
+    """The words that were seen first: comparing whole cells is several times faster than looking into them."""
+    general = _WORDED[field](value)
+    known = {cell: meant for cell in cells if (meant := _known_word(field, cell.strip().lower())) is not None}
+    if not known or len(known) > MAX_WORDS:
+        return general
+    cases = " ".join(f"WHEN {text(cell)} THEN {meant}" for cell, meant in known.items())
+    return f"CASE {value} {cases} ELSE {general} END"
+
+
+def _known_word(field: str, word: str) -> str | None:
+    if field == "status":
+        groups = {"'ok'": OK_WORDS, "'cancelled'": CANCEL_WORDS, "'failed'": FAIL_WORDS}
+    elif field in FLAGS:
+        groups = {"TRUE": TRUE_WORDS, "FALSE": FALSE_WORDS}
+    else:
+        return None
+    return next((meant for meant, words in groups.items() if word in words), None)
 
 
 def _retries(value: str) -> str:

@@ -9,7 +9,8 @@ import duckdb
 
 from data.logs.formats import CHAT, PARENT
 from data.logs.incoming import Incoming
-from data.logs.relation import field_sql, in_range, raw_time, relation, text, time_scale
+from data.logs.meanings import DURATIONS, TEXTS
+from data.logs.relation import MAX_TEXT, field_sql, in_range, raw_time, relation, text, time_scale
 from data.logs.roots import conversation_roots
 from data.logs.understood import Understood
 
@@ -64,6 +65,7 @@ class Taken:
     first_s: float
     last_s: float
     out_of_range: int
+    """Requests with a length, a time or a name that none can have."""
 
 
 def earliest(cursor: duckdb.DuckDBPyConnection, reading: Reading, *, exact: bool) -> float:
@@ -103,7 +105,9 @@ def _has_chats(log: Understood) -> bool:
 
 def took(cursor: duckdb.DuckDBPyConnection, log_id: str) -> Taken:
     """Counts over what was just inserted."""
-    wrong = f"NOT ({in_range('prompt_tokens', 'output_tokens')}) OR NOT isfinite(arrival_s)"
+    durations = " OR ".join(f"NOT isfinite({name}_s) OR {name}_s < 0" for name in DURATIONS)
+    wrong = f"NOT ({in_range('prompt_tokens', 'output_tokens')}) OR NOT isfinite(arrival_s) OR {durations}"
+    wrong += "".join(f" OR length({name}) > {MAX_TEXT}" for name in TEXTS)
     found = cursor.execute(
         f"SELECT count(*), min(arrival_s), max(arrival_s), count(*) FILTER ({wrong}) FROM log_requests "
         "WHERE log_id = ?",
