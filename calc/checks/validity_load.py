@@ -113,9 +113,10 @@ def _incomplete(facts: RunFacts) -> ValidityFinding | None:
     if not cut or done is None or cut <= INCOMPLETE_SHARE * (done + cut):
         return None
     text = msg(
-        "{cut:count} requests were cut off by the end of the run: the slow ones are missing from latency, and their "
-        "tokens from throughput. Run longer.",
+        "{cut:count} of {all:count} requests were cut off by the end of the run: the slow ones are missing in latency "
+        "and their tokens in throughput. Run longer.",
         cut=cut,
+        all=done + cut,
     )
     return ValidityFinding(code="incomplete_requests", severity=WARNING, text=text, fields=("incomplete",))
 

@@ -42,8 +42,9 @@ def ask(run_ids: Sequence[str], suggestions: Suggestions | None = None) -> None:
         st.caption(t("These runs say everything that is asked."))
         return
     st.markdown(parts.escape(about_facts.question(stored, facts)))
-    gpus = _gpu_names()
-    hints = about_facts.from_name(_of_names(stored) if suggestions is None else suggestions, gpus)
+    given = _of_names(stored) if suggestions is None else suggestions
+    gpus = about_facts.likely_first(_gpu_names(), given)
+    hints = about_facts.from_name(given, gpus)
     keys = _widgets(facts, hints, gpus, _token(run_ids))
     if said := about_facts.hint_of_hits(stored):
         st.caption(f":material/lightbulb: {parts.escape(said)}")
@@ -52,7 +53,7 @@ def ask(run_ids: Sequence[str], suggestions: Suggestions | None = None) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(t("Your name"), key=BY, max_chars=MOST_CHARACTERS, persist_state="session")
         st.button(
-            t("Declare for {number:count} runs", number=len(stored)), key=f"facts_save_{_token(run_ids)}",
+            t("Declare for these runs"), key=f"facts_save_{_token(run_ids)}",
             type="primary", icon=":material/edit_note:", on_click=_save, args=([one.run_id for one in stored], keys),
         )  # fmt: skip
 
@@ -68,7 +69,7 @@ def choose(stored: Sequence[StoredRun]) -> None:
         return
     names = {row.file_id: row.name for row in resources.store().files() if row.file_id in by_file}
     shown = {
-        code: t("{name} ({number:count} runs)", name=names.get(code, code[:6]), number=len(runs))
+        code: t("{name} · load points: {number:count}", name=names.get(code, code[:6]), number=len(runs))
         for code, runs in by_file.items()
     }
     if state.get("facts_file") not in shown:
@@ -97,7 +98,7 @@ def _token(run_ids: Sequence[str]) -> str:
 def _widgets(facts: Sequence[str], hints: Suggestions, gpus: Mapping[str, str], token: str) -> dict[str, str]:
     """One widget a fact; the keys under which their values are found."""
     keys = {fact: f"facts_{fact}_{token}" for fact in facts}
-    flags = str(state.get(keys.get("engine_flags", "")) or "")
+    flags = str((state.get(keys["engine_flags"]) if "engine_flags" in keys else "") or "")
     if "strategy" in keys:  # other start options mean another strategy, so its box begins anew
         keys["strategy"] += about_facts.hint_of_flags(flags)
     columns = st.columns(3, gap="medium")
@@ -141,4 +142,4 @@ def _save(run_ids: Sequence[str], keys: Mapping[str, str]) -> None:
         raise InputError(msg("no fact was chosen: choose at least one."))
     by = one_line(state.get(BY) or "", t("Your name"))
     resources.store().declarations.declare(run_ids, declaration, by=by)
-    state.put(**{DONE: msg("Declared for {number:count} runs.", number=len(run_ids))})
+    state.put(**{DONE: msg("Declared. Load points: {number:count}.", number=len(run_ids))})

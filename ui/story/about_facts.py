@@ -73,7 +73,8 @@ def question(stored: Sequence[StoredRun], facts: Sequence[str]) -> str:
     """Why this is asked, and of how many runs."""
     names = t(", ").join(label(fact) for fact in facts)
     return t(
-        "{number:count} runs do not say: {names}. One answer holds for all of them; what you do not know stays open.",
+        "Not said by the file ({number:count} load points): {names}. One answer holds for all of them; what you do not "
+        "know stays open.",
         number=len(stored), names=names,
     )  # fmt: skip
 
@@ -87,6 +88,12 @@ def from_name(suggestions: Mapping[str, str | int], gpu_names: Mapping[str, str]
     if len(named) == 1 and named[0] in gpu_names:
         found["gpu"] = named[0]
     return found
+
+
+def likely_first(gpu_names: Mapping[str, str], suggestions: Mapping[str, str | int]) -> dict[str, str]:
+    """GPUs that the name of the file may mean at the head of the list."""
+    named = [gpu.id for gpu in gpus_named(str(suggestions.get("gpu", "")))]
+    return {code: gpu_names[code] for code in (*named, *gpu_names) if code in gpu_names}
 
 
 def hint_of_flags(flags: str) -> str:

@@ -57,7 +57,7 @@ def left_out(stored: Sequence[StoredRun]) -> list[str]:
         return []
     codes = list(dict.fromkeys(one.code for run in refused for one in run.refusals))
     why = t(", ").join(name(code) for code in codes)
-    return [t("{number:count} stored runs are left out ({why}): see Benchmarks, Stored.", number=len(refused), why=why)]
+    return [t("Stored runs left out: {number:count} ({why}). See Benchmarks, Stored.", number=len(refused), why=why)]
 
 
 def severity(warning: RunWarning) -> str:
