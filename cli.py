@@ -145,6 +145,25 @@ def reuse(file: Path, capacities: tuple[float, ...], ttl: tuple[float, ...], **c
 
 
 @main.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--columns", metavar="JSON", default="", help='What columns mean: {"ts": "time_ms", "in": "prompt_tokens"}.'
+)
+def profile(file: Path, columns: str) -> None:
+    """Workload profile of a request log or trace: CSV, TSV, JSON Lines or Parquet, plain or gzipped, of any size."""
+    from data.logs.answer import declared_columns, profile_file
+
+    def tell(done_bytes: int, total_bytes: int) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r{done_bytes:,} of {total_bytes:,} bytes", err=True, nl=False)
+
+    def answer(path: Path) -> dict[str, Any]:
+        return profile_file(path, declared_columns(columns), tell)
+
+    _answer_each([file], answer)
+
+
+@main.command()
 @FILES
 @click.option("--declare", metavar="FACTS.json", type=click.Path(path_type=Path), help=DECLARED)
 def ingest(files: tuple[Path, ...], declare: Path | None) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from calc.errors import InputError
+from calc.messages import msg
 from calc.profile.arrivals import ArrivalProfile
 from calc.profile.profile import LogProfile, Parts
 from calc.profile.spread import Spread
@@ -27,6 +30,23 @@ def profile_file(path: Path, columns: Mapping[str, str] | None = None, tell: Tel
     with Store(IN_MEMORY) as store:
         added = load_log(store.database, GivenLog.of_path(path), declared=columns, tell=tell)
         return profile_answer(profile_log(store, added.log_id), request_log(store.database, added.log_id))
+
+
+def declared_columns(given: str) -> dict[str, str]:
+    """What a user says of columns, as JSON: header → meaning."""
+    try:
+        columns = json.loads(given or "{}")
+    except ValueError:
+        columns = None
+    if not isinstance(columns, dict):
+        raise InputError(
+            msg(
+                "columns must be a JSON object such as {example}, got {given}.",
+                example='{"ts": "time_ms"}',
+                given=given,
+            )
+        )
+    return {str(header): str(meaning) for header, meaning in columns.items()}
 
 
 def profile_answer(profile: LogProfile, log: StoredLog) -> dict[str, Any]:
