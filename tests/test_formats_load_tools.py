@@ -199,6 +199,8 @@ def test_a_guidellm_table_of_three_header_rows_takes_the_first_column_of_a_name(
     triples = [
         ("Run Info", "Run ID", "", "r"),
         ("Run Info", "Backend", "", '{"model": "acme/chat-7b"}'),
+        ("Run Info", "Run Index", "", 1),
+        ("Run Info", "Profile", "", '{"type_": "concurrent", "streams": [4, 16]}'),
         ("Benchmark", "Strategy", "", "concurrent"),
         ("Timings", "Duration", "Sec", 60),
         ("Request Counts", "Successful", "", 600),
@@ -213,6 +215,7 @@ def test_a_guidellm_table_of_three_header_rows_takes_the_first_column_of_a_name(
     ]
     run = one(table(*[list(row) for row in zip(*triples, strict=True)], ending="\r\n"))
     assert (run.model, run.failed, run.num_prompts, run.output_tokens_mean) == ("acme/chat-7b", 12, 612, 96)
+    assert (run.max_concurrency, run.extra["strategy"]) == (16, "concurrent")
     assert run.ttft is not None
     assert [ms(run.ttft.mean_s), ms(run.ttft.p95_s)] == pytest.approx([100, 250])
 

@@ -90,13 +90,22 @@ def _run_3(cells: Cells) -> BenchmarkRun:
     return _run(
         cells,
         lambda term, statistic: "|".join((_TERMS[term][1][0], f"Successful {_TERMS[term][1][1]}", statistic.title())),
-        label=strategy,
+        label=_labelled(cells, strategy),
         counts=tuple(f"Request Counts|{outcome}|" for outcome in ("Successful", "Errored", "Incomplete")),
         duration="Timings|Duration|Sec",
         extra={"strategy": strategy},
         model=first_text(_embedded(cells, "Run Info|Backend|").get("model")),
         shared=is_prefix_shared(arguments.get("data") if isinstance(arguments, dict) else None),
     )
+
+
+def _labelled(cells: Cells, strategy: str) -> str:
+    """``constant`` of 0.5 with its rate, which stands in the profile's list at the place of this run."""
+    profile, place = _embedded(cells, "Run Info|Profile|"), _count(cells, "Run Info|Run Index|")
+    amounts = profile.get("streams") or profile.get("rate")
+    if "@" in strategy or not isinstance(amounts, list) or place is None or not 0 <= place < len(amounts):
+        return strategy
+    return f"{strategy}@{amounts[place]}"
 
 
 def _run(
