@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,10 +50,10 @@ def outline(found: FoundFile) -> dict[str, Any]:
     return {key: value for key, value in said.items() if value is not None}
 
 
-def reading_id(item: BundleItem) -> str:
-    """Id under which what was read is stored: of the file, and of the companions whose figures were added."""
+def reading_id(item: BundleItem, columns: Mapping[str, str] | None = None) -> str:
+    """Id under which what was read is stored: of the file, its column meanings, and the companions added to it."""
     joined = {file.name: content_id(file.load()) for file in item.companions}
-    return content_id(item.file.load(), joined)
+    return content_id(item.file.load(), {**(columns or {}), **joined})
 
 
 def _given(path: Path) -> Iterator[GivenFile] | None:

@@ -233,6 +233,12 @@ def test_too_many_files_are_refused_and_the_first_ones_read(monkeypatch: pytest.
     assert [item.error is None for item in items] == [True, True, False]
 
 
+def test_two_files_of_one_name_stay_two() -> None:
+    items = read_files(files_of([given(TABLE, "a.csv"), given(TABLE.replace(b"8,", b"16,"), "a.csv")]))
+    assert [item.path for item in items] == ["a.csv", "a.csv (2)"]
+    assert all(item.to_store for item in items)
+
+
 def test_links_of_a_folder_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_bytes(TABLE)
     inside = tmp_path / "inside"

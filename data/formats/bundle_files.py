@@ -7,6 +7,7 @@ disk.
 from __future__ import annotations
 
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,6 +46,8 @@ class GivenFile:
     """Why it is not read."""
     error: Message | None = None
     """Why it cannot be read."""
+    chosen: bool = False
+    """Given by hand, one by one: it is read or refused, never left out."""
 
     @property
     def name(self) -> str:
@@ -65,14 +68,21 @@ def given(content: bytes, path: str) -> GivenFile:
 
 def files_of(files: Iterable[GivenFile]) -> Iterator[GivenFile]:
     """Every file, archives opened one level deep, within a number and a total size; the rest is refused."""
-    count = total = 0
+    total = 0
+    seen: Counter[str] = Counter()
     for file in files:
         for member in _members(file):
-            count, total = count + 1, total + member.size_bytes
-            if count > MAX_FILES or total > MAX_TOTAL_BYTES:
+            seen[member.path] += 1
+            total += member.size_bytes
+            if seen.total() > MAX_FILES or total > MAX_TOTAL_BYTES:
                 yield _too_much(file)
                 return
-            yield _judged(member)
+            yield _judged(_told_apart(member, seen[member.path]))
+
+
+def _told_apart(file: GivenFile, times: int) -> GivenFile:
+    """The same path a second time gets a number: a path names one file."""
+    return file if times == 1 else replace(file, path=f"{file.path} ({times})")
 
 
 def folder_files(folder: Path) -> Iterator[GivenFile]:
@@ -144,7 +154,7 @@ def _member_name(member: zipfile.ZipInfo) -> str:
 
 def _judged(file: GivenFile) -> GivenFile:
     """With the reason why it is not read, if there is one."""
-    if file.left_out is None and file.error is None:
+    if file.left_out is None and file.error is None and not file.chosen:
         return replace(file, left_out=_left_out(file))
     return file
 
