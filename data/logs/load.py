@@ -22,6 +22,7 @@ from data.logs.statements import Reading, earliest, insertion, session_roots, to
 from data.logs.understood import Understood, understood
 from data.store.database import Database, insert, utc_now
 from data.store.logs import AddedLog, restore_log
+from data.store.trail import added
 
 COPY_SHARE = 0.15
 """Part of the work that bringing the file in is; the rest is DuckDB's."""
@@ -148,6 +149,7 @@ class _Load:
             raise _Careless
         row = log_row(self.log, self.incoming.log_id, taken, start, problems, stored_at=utc_now())
         insert(cursor, "request_logs", [row])
+        added(self.db, cursor, "request_log", self.incoming.log_id)
         return AddedLog(
             log_id=self.incoming.log_id, requests=taken.requests, problem_rows=problems.rows, already_there=False
         )

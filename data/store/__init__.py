@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from data.store.database import NOT_SIGNED_IN
+from data.store.kinds import EXPORTED, KINDS
 from data.store.records import (
     Action,
     AddOutcome,
@@ -17,11 +19,11 @@ from data.store.records import (
     StoredSnapshot,
     StoredStartupLog,
 )
-from data.store.store import DEFAULT_PATH, KINDS, Store, content_id, default_path
+from data.store.store import DEFAULT_PATH, Store, content_id, default_path
+from data.store.trail import TrailEntry
 
 __all__ = [
-    "DEFAULT_PATH",
-    "KINDS", "Action", "AddOutcome", "Confirmation", "OwnEntry", "ScenarioVersion", "Store", "StoredCalibration",
-    "StoredDeclaration", "StoredFile", "StoredProbe", "StoredReview", "StoredRun", "StoredSnapshot",
-    "StoredStartupLog", "content_id", "default_path",
+    "DEFAULT_PATH", "EXPORTED", "KINDS", "NOT_SIGNED_IN", "Action", "AddOutcome", "Confirmation", "OwnEntry",
+    "ScenarioVersion", "Store", "StoredCalibration", "StoredDeclaration", "StoredFile", "StoredProbe", "StoredReview",
+    "StoredRun", "StoredSnapshot", "StoredStartupLog", "TrailEntry", "content_id", "default_path",
 ]  # fmt: skip

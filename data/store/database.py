@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,8 @@ MEMORY_LIMIT = "1GB"
 """DuckDB's own limit; far above what these tables need, far below what would hurt the machine."""
 THREADS = 2
 IN_MEMORY = ":memory:"
+NOT_SIGNED_IN = "not signed in"
+"""Whoever acts where nobody can be told from another."""
 
 _STORAGE_ERRORS = (
     duckdb.IOException,
@@ -44,8 +46,9 @@ def utc_now() -> str:
 class Database:
     """The open file. Reads run side by side; writes take turns, each in one transaction."""
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, who: Callable[[], str] = lambda: NOT_SIGNED_IN) -> None:
         self.path = path
+        self._who, self._instead = who, threading.local()
         self._writing = threading.Lock()
         self._naming = threading.Lock()
         self._last_id = 0
@@ -58,6 +61,19 @@ class Database:
         with self._naming:
             self._last_id = max(self._last_id + 1, time.time_ns())
             return f"{self._last_id:020d}-{uuid.uuid4().hex[:12]}"
+
+    def actor(self) -> str:
+        """Who acts in this thread now."""
+        return getattr(self._instead, "name", None) or self._who()
+
+    @contextmanager
+    def acting(self, name: str) -> Iterator[None]:
+        """What this thread does in the block is done by ``name``, whoever is signed in."""
+        self._instead.name = name
+        try:
+            yield
+        finally:
+            self._instead.name = None
 
     def select(self, query: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """Rows of a query as dictionaries."""

@@ -18,11 +18,6 @@ from data.store import codec
 from data.store.database import Database, insert, utc_now
 from data.store.records import Confirmation, StoredDeclaration
 
-DECLARED_KINDS: Mapping[str, tuple[str, str]] = {
-    "declaration": ("run_declarations", "declaration_id"),
-    "confirmation": ("run_confirmations", "confirmation_id"),
-}
-"""Tables that can be exported like any other."""
 FACTS = tuple(field.name for field in fields(RunDeclaration))
 _AXES = {"strategy": CacheStrategy, "repetition": Repetition, "session_group": SessionGroup}
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import duckdb
-
 from calc.errors import StoreError
 from calc.messages import msg
 from data.store import codec as codec
 from data.store.database import Database, insert, utc_now
+from data.store.kinds import OWN_TABLES
 from data.store.records import Action, OwnEntry
 from data.store.rows import own_entry
+from data.store.trail import act as act
+from data.store.trail import added
 
 HIDDEN = (
     "SELECT d.target_id FROM deletions d JOIN (SELECT target_id, max(action_id) AS action_id FROM deletions "
@@ -20,9 +21,6 @@ HIDDEN = (
     "WHERE d.action = 'delete'"
 )
 """Ids whose latest action is a deletion."""
-
-OWN_TABLES: Mapping[str, str] = {"own_model": "own_models", "own_gpu": "own_gpus", "own_price": "own_prices"}
-"""Kind of own row → its table."""
 
 
 def add_own(
@@ -42,6 +40,7 @@ def add_own(
     }
     with db.writing() as cursor:
         insert(cursor, OWN_TABLES[kind], [row])
+        added(db, cursor, kind, row["entry_id"])
     return own_entry(row | {"version": 1 if newest is None else newest.version + 1})
 
 
@@ -72,10 +71,3 @@ def undo_all(db: Database, deleted: Sequence[Action]) -> tuple[Action, ...]:
     """Bring several rows back, whole or not at all."""
     with db.writing() as cursor:
         return tuple(act(db, cursor, action.kind, action.target_id, "undo") for action in deleted)
-
-
-def act(db: Database, cursor: duckdb.DuckDBPyConnection, kind: str, target_id: str, action: str) -> Action:
-    """Record a deletion or its undoing."""
-    done = Action(action_id=db.new_id(), kind=kind, target_id=target_id, action=action, acted_at=utc_now())
-    insert(cursor, "deletions", [vars(done)])
-    return done

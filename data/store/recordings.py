@@ -11,6 +11,7 @@ from data.live.entry_json import entry_object, read_entry
 from data.store import codec
 from data.store.database import Database, insert
 from data.store.own import HIDDEN, act
+from data.store.trail import added
 
 SECONDS_PER_DAY = 86_400
 MAX_DRAWN = 400
@@ -46,6 +47,7 @@ class Recordings:
         """A recording without lines."""
         with self._db.writing() as cursor:
             insert(cursor, "recordings", [asdict(recording)])
+            added(self._db, cursor, "recording", recording.recording_id)
 
     def add(self, recording_id: str, entries: Sequence[Entry]) -> None:
         """Lines at the end of a recording."""
@@ -62,6 +64,7 @@ class Recordings:
                 return False
             insert(cursor, "recordings", [asdict(recording)])
             insert(cursor, "recorded_scrapes", [self._row(recording.recording_id, entry) for entry in entries])
+            added(self._db, cursor, "recording", recording.recording_id)
         return True
 
     def all(self) -> tuple[StoredRecording, ...]:

@@ -201,3 +201,6 @@ class Action:
     target_id: str
     action: str
     acted_at: str
+    actor: str | None = None
+    """Who did it; None = done by a version that did not ask."""
+    reason: str | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ from calc.evidence import Provenance
 from calc.messages import msg
 from data.records import ReadResult
 from data.store import codec, own
-from data.store.database import Database, insert, utc_now
-from data.store.declarations import DECLARED_KINDS, Declarations
-from data.store.export import to_csv
-from data.store.own import HIDDEN, OWN_TABLES
+from data.store.database import NOT_SIGNED_IN, Database, insert, utc_now
+from data.store.declarations import Declarations
+from data.store.export import Form, exported
+from data.store.kinds import table_of
+from data.store.own import HIDDEN
 from data.store.recordings import Recordings
 from data.store.records import (
     Action,
@@ -54,25 +55,10 @@ from data.store.rows import (
     stored_startup_log,
 )
 from data.store.runs import evidence_mark, stored_runs
+from data.store.trail import TrailEntry, act, added, trail
 
 DEFAULT_PATH = Path("var") / "plimsoll.duckdb"
 PATH_VARIABLE = "PLIMSOLL_STORE"
-
-KINDS: Mapping[str, tuple[str, str]] = {
-    "file": ("files", "file_id"),
-    "run": ("runs", "run_id"),
-    "snapshot": ("snapshots", "snapshot_id"),
-    "probe": ("probes", "probe_id"),
-    "startup_log": ("startup_logs", "log_id"),
-    "calibration": ("calibrations", "calibration_id"),
-    "scenario": ("scenarios", "scenario_id"),
-    "review": ("reviews", "review_id"),
-    "request_log": ("request_logs", "log_id"),
-    "recording": ("recordings", "recording_id"),
-    **DECLARED_KINDS,
-    **{kind: (table, "entry_id") for kind, table in OWN_TABLES.items()},
-}
-"""What can be deleted and exported: table and id column. The only table names that ever reach a query."""
 
 
 def default_path() -> Path:
@@ -91,8 +77,8 @@ def content_id(content: bytes, columns: Mapping[str, str] | None = None) -> str:
 class Store:
     """One open database. Every method may be called from any thread."""
 
-    def __init__(self, path: Path | str) -> None:
-        self._db = self.database = Database(path)
+    def __init__(self, path: Path | str, who: Callable[[], str] = lambda: NOT_SIGNED_IN) -> None:
+        self._db = self.database = Database(path, who)
         self.recordings = Recordings(self._db)
         self.declarations = Declarations(self._db)
 
@@ -127,6 +113,7 @@ class Store:
                 self._restore(cursor, "file", file_id)
             else:
                 insert(cursor, "files", [file_row(result, file_id, size_bytes, now)])
+                added(self._db, cursor, "file", file_id)
                 insert(cursor, "runs", run_rows(result, file_id, run_ids, provenance, now))
                 insert(cursor, "snapshots", snapshot_rows(result, file_id, snapshot_ids, now))
         return AddOutcome(file_id=file_id, stored_ids=(*run_ids, *snapshot_ids), already_there=bool(known))
@@ -210,6 +197,7 @@ class Store:
                 "saved_at": utc_now(),
             }
             insert(cursor, "scenarios", [row])
+            added(self._db, cursor, "scenario", row["scenario_id"])
         return scenario_version(row)
 
     def scenarios(self) -> tuple[ScenarioVersion, ...]:
@@ -241,6 +229,7 @@ class Store:
         }
         with self._db.writing() as cursor:
             insert(cursor, "reviews", [row])
+            added(self._db, cursor, "review", row["review_id"])
         return stored_review(row)
 
     def review(self, review_id: str) -> StoredReview:
@@ -297,43 +286,43 @@ class Store:
 
     # deletion and export
 
-    def delete(self, kind: str, target_id: str) -> Action:
-        """Hide one row (of a kind in :data:`KINDS`); it stays in the file and can be brought back."""
-        table, column = self._table(kind)
+    def delete(self, kind: str, target_id: str, *, reason: str = "") -> Action:
+        """Hide one row (of a kind in ``KINDS``); it stays in the file and can be brought back."""
+        table, column = table_of(kind)
         with self._db.writing() as cursor:
             query = f"SELECT count(*) FROM {table} WHERE {column} = ?"
             if not cursor.execute(query, [target_id]).fetchall()[0][0]:
                 raise StoreError(msg("there is no {kind} {id} to delete: reload the page.", kind=kind, id=target_id))
-            return own.act(self._db, cursor, kind, target_id, "delete")
+            return act(self._db, cursor, kind, target_id, "delete", reason)
 
     def delete_run(self, run_id: str) -> Action:
         """Hide one load point."""
         return self.delete("run", run_id)
 
-    def undo(self, deleted: Action) -> Action:
+    def undo(self, deleted: Action | TrailEntry, *, reason: str = "") -> Action:
         """Bring a deleted row back."""
         with self._db.writing() as cursor:
-            return own.act(self._db, cursor, deleted.kind, deleted.target_id, "undo")
+            return act(self._db, cursor, deleted.kind, deleted.target_id, "undo", reason)
 
     def actions(self) -> tuple[Action, ...]:
         """Deletions and undoings, newest first."""
         return tuple(Action(**row) for row in self._db.select("SELECT * FROM deletions ORDER BY action_id DESC"))
 
+    def trail(self) -> tuple[TrailEntry, ...]:
+        """Who added, removed and brought back what, newest first."""
+        return trail(self._db)
+
+    def exports(self, kind: str, form: Form) -> bytes:
+        """Every visible row of a kind (of ``EXPORTED``), as CSV for a spreadsheet or as typed Parquet."""
+        return exported(self._db, kind, form)
+
     def export_csv(self, kind: str) -> bytes:
         """Every visible row of a kind as CSV; cells that a spreadsheet would run are made text."""
-        table, column = self._table(kind)
-        rows = self._db.select(f"SELECT * FROM {table} WHERE {column} NOT IN ({HIDDEN}) ORDER BY {column}")
-        columns = [row["column_name"] for row in self._db.select(f"DESCRIBE {table}")]
-        return to_csv(columns, ([row[name] for name in columns] for row in rows))
-
-    def _table(self, kind: str) -> tuple[str, str]:
-        if kind not in KINDS:
-            raise StoreError(msg("{kind} is no kind of row: use one of {kinds}.", kind=kind, kinds=", ".join(KINDS)))
-        return KINDS[kind]
+        return self.exports(kind, "csv")
 
     def _add_once(self, kind: str, row_id: str, row: Mapping[str, Any]) -> AddOutcome:
         """Add a row named by its content; there already, it only becomes visible again."""
-        table, column = KINDS[kind]
+        table, column = table_of(kind)
         with self._db.writing() as cursor:
             query = f"SELECT count(*) FROM {table} WHERE {column} = ?"
             known = cursor.execute(query, [row_id]).fetchall()[0][0]
@@ -341,9 +330,10 @@ class Store:
                 self._restore(cursor, kind, row_id)
             else:
                 insert(cursor, table, [row])
+                added(self._db, cursor, kind, row_id)
         return AddOutcome(file_id=row_id, stored_ids=(row_id,), already_there=bool(known))
 
     def _restore(self, cursor: duckdb.DuckDBPyConnection, kind: str, target_id: str) -> None:
         """Content given again after its deletion is wanted again."""
         if cursor.execute(f"SELECT 1 WHERE ? IN ({HIDDEN})", [target_id]).fetchall():
-            own.act(self._db, cursor, kind, target_id, "undo")
+            act(self._db, cursor, kind, target_id, "undo")
