@@ -121,6 +121,7 @@ class Watcher:
                 self._mark(Kind.RESUMED)
                 self._paused = False
                 self._say_gap()
+                self._run()
                 self._wake.set()
 
     def stop(self) -> Recording | None:
