@@ -201,6 +201,22 @@ def test_warnings_that_take_several_runs_stay_with_each_of_them(store: Store) ->
     assert differ == [True, True, False]
 
 
+def test_repeats_given_as_separate_files_are_looked_at_together(store: Store) -> None:
+    """The second run of a day met the first one's prompts in the cache; another day or strategy is another matter."""
+    cold = replace(FAST, date="20261101-100000", ttft=LatencyStats(mean_s=0.9, p50_s=0.9, p99_s=1.0))
+    warm = replace(cold, date="20261101-110000", ttft=LatencyStats(mean_s=0.2, p50_s=0.2, p99_s=0.3))
+    later = replace(warm, date="20271101-110000")
+    for name, run in (("a", warm), ("b", cold), ("c", later)):
+        store.add_file(ReadResult(file=name, format="f", runs=(run,)), file_id=name, size_bytes=1)
+    told = {one.file_id: {w.code for w in one.warnings} for one in store.runs()}
+    assert "warm_cache" in told["a"]
+    assert "warm_cache" not in told["b"] | told["c"]
+    ids = {one.file_id: one.run_id for one in store.runs()}
+    store.declarations.declare([ids["a"]], RunDeclaration(strategy=CacheStrategy.PREFIX), by="Ada")
+    store.declarations.declare([ids["b"]], RunDeclaration(strategy=CacheStrategy.PER_REQUEST), by="Ada")
+    assert not [one for one in store.runs() if any(w.code == "warm_cache" for w in one.warnings)]
+
+
 def test_declarations_can_be_taken_away_as_a_table(store: Store) -> None:
     (run_id,) = add(store, FAST)
     store.declarations.declare([run_id], RunDeclaration(note="=cmd|calc"), by="Ada")

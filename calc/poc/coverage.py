@@ -109,6 +109,8 @@ def contradiction(runs: Sequence[PlacedRun]) -> Message | None:
 
 def refusal(a: PlacedRun, b: PlacedRun) -> Message | None:
     """Why two runs must not be set side by side: what differs beside the strategy; ``None`` = nothing."""
+    if not (a.usable and b.usable):
+        return msg("a check refuses one of the runs, and nobody has confirmed it.")
     finding = compare(a.facts, b.facts)
     if finding is not None:
         return finding.text

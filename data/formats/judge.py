@@ -53,7 +53,7 @@ def facts_of(
         engine_version=_version(run, declaration),
         reuse_declared=reuse_declared(declaration),
         prefill_limit_tokens_per_s=prefill_limit(run, declaration, own_gpus),
-        settings=_settings(run),
+        settings=(*_settings(run), *_declared_settings(declaration)),
         table=run.tool == HAND_MADE,
     )
 
@@ -78,6 +78,11 @@ def _findings(runs: Sequence[BenchmarkRun]) -> list[tuple[ValidityFinding, ...]]
         by_code = {finding.code: finding for finding in (*shared.get(place, ()), *check_run(fact))}
         found.append(tuple(by_code.values()))
     return found
+
+
+def warnings_together(facts: Sequence[RunFacts]) -> dict[int, tuple[RunWarning, ...]]:
+    """Findings that take several runs, by the place of each run they are about."""
+    return {place: tuple(_warning(one) for one in findings) for place, findings in across_runs(facts).items()}
 
 
 def warnings_of_file(runs: Sequence[BenchmarkRun]) -> tuple[tuple[RunWarning, ...], tuple[str, ...]]:
@@ -149,6 +154,12 @@ def _settings(run: BenchmarkRun) -> tuple[tuple[str, str | float], ...]:
         ("backend", run.backend or ""),
     )
     return (*named, *((key, run.extra[key]) for key in swept))
+
+
+def _declared_settings(declaration: RunDeclaration | None) -> tuple[tuple[str, str], ...]:
+    """What somebody said of the server and of the prompts: runs that differ in it are no repeats."""
+    told = {name: getattr(declaration, name, None) for name in ("engine_flags", "strategy", "repetition")}
+    return tuple((name, str(value)) for name, value in told.items() if value is not None)
 
 
 def _percentiles(stats: LatencyStats | None) -> Percentiles:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from calc.checks.run_facts import RunFacts
 from calc.errors import PlimsollError
 from calc.hardware import Gpu
 from data import catalogue
 from data.declared import apply
-from data.formats.judge import warnings_of
+from data.formats.judge import facts_of, warnings_of, warnings_together
 from data.records import BenchmarkRun, RunDeclaration, RunWarning
 from data.store import own
 from data.store.database import Database
@@ -21,7 +22,7 @@ from data.store.rows import stored_run
 
 ANSWERED = {"model_missing": "model"}
 """Code → the declared field that answers it."""
-
+DAY_DIGITS = len("20261130")
 
 MARKED = ("files", "runs", "snapshots", "deletions", "run_declarations", "run_confirmations", "own_gpus")
 """Tables on which what is read of runs depends. Rows are only added, so their numbers tell of every change."""
@@ -42,8 +43,29 @@ def stored_runs(
         "AND (CAST(? AS VARCHAR) IS NULL OR file_id = ?) ORDER BY uploaded_at DESC, file_id, run_index",
         [file_id, file_id],
     )
-    runs = _told(db, rows, declarations) if rows else ()
+    runs = _together(tuple(_told(db, rows, declarations))) if rows else ()
     return tuple(run for run in runs if model is None or run.run.model == model)
+
+
+def _together(runs: Sequence[StoredRun]) -> tuple[StoredRun, ...]:
+    """With the findings that runs of one day share, whichever files they came in."""
+    in_time = sorted(range(len(runs)), key=lambda place: (runs[place].uploaded_at, runs[place].run_index))
+    found = warnings_together([_facts(runs[place]) for place in in_time])
+    shared = {in_time[place]: warnings for place, warnings in found.items()}
+    return tuple(_adding(run, shared.get(place, ())) for place, run in enumerate(runs))
+
+
+def _facts(stored: StoredRun) -> RunFacts:
+    """Of a run; those of another day, or of another file that does not say its day, are no neighbours."""
+    facts = facts_of(stored.run, stored.declaration.declaration if stored.declaration else None)
+    day = "".join(filter(str.isdigit, stored.run.date or ""))[:DAY_DIGITS]
+    return replace(facts, settings=(*facts.settings, ("day", day or stored.file_id)))
+
+
+def _adding(stored: StoredRun, warnings: Sequence[RunWarning]) -> StoredRun:
+    known = {warning.code for warning in stored.warnings}
+    new = tuple(warning for warning in warnings if warning.code not in known)
+    return replace(stored, warnings=(*stored.warnings, *new)) if new else stored
 
 
 def _told(db: Database, rows: Sequence[Mapping[str, Any]], declarations: Declarations) -> Iterator[StoredRun]:

@@ -14,7 +14,7 @@ from ui.benchmarks.found import Kept
 from ui.benchmarks.runs import label, rows
 from ui.charts.poc import latency_over_load, pareto, throughput_over_load
 from ui.resources import Asked
-from ui.story import about_compare, about_poc, words
+from ui.story import about_compare, about_poc, about_validity, words
 from ui.text import t
 
 ERRORS_PIXELS = 400
@@ -138,7 +138,8 @@ def _one_shape(kept: Kept) -> list[PlacedRun]:
 
 
 def _model(asked: Asked, kept: Kept) -> None:
-    names = {run.run_id: label(run) for run in kept.stored}
+    names = {run.run_id: label(run) for run in kept.stored if run.is_evidence}
+    parts.remarks(about_validity.left_out(kept.stored))
     wanted = _chosen(names, list(names), "bench_chosen")
     chosen = [run for run in kept.stored if run.run_id in wanted]
     metric = parts.switch(t("Metric"), about_compare.metrics(), "bench_metric", "ttft")

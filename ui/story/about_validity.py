@@ -66,7 +66,7 @@ def severity(warning: RunWarning) -> str:
 
 
 def provenance(stored: StoredRun) -> list[str]:
-    """Who declared what, who confirmed what, and where file and declaration differ."""
+    """Who declared what, and who confirmed what."""
     said = []
     if stored.declaration is not None and stored.declared:
         said.append(
@@ -78,4 +78,4 @@ def provenance(stored: StoredRun) -> list[str]:
             t("Confirmed by {who} on {day}: {why}", who=stored.confirmation.confirmed_by,
               day=words.day(stored.confirmation.confirmed_at), why=stored.confirmation.reason)
         )  # fmt: skip
-    return [*said, *(t(one) for one in stored.contradictions)]
+    return said
