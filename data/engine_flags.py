@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class FlagHints:
     """TP x PP x DP as far as they are there; ``None`` when none is."""
 
 
+@functools.lru_cache(maxsize=256)
 def flag_hints(flags: str | None) -> FlagHints:
     """Known options of vLLM and SGLang; unknown ones say nothing."""
     options = dict(_options((flags or "")[:MAX_CHARACTERS]))

@@ -95,8 +95,10 @@ class Declarations:
 
 def _known(cursor: duckdb.DuckDBPyConnection, run_ids: Sequence[str]) -> None:
     """Refuse ids of runs that were never stored."""
+    query = "SELECT run_id FROM runs WHERE run_id IN (SELECT unnest(CAST(? AS VARCHAR[])))"
+    known = {row[0] for row in cursor.execute(query, [list(run_ids)]).fetchall()}
     for run_id in run_ids:
-        if not cursor.execute("SELECT 1 FROM runs WHERE run_id = ?", [run_id]).fetchall():
+        if run_id not in known:
             raise StoreError(msg("there is no run {id}: reload the page.", id=run_id))
 
 
