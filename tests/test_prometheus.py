@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,10 @@ from calc.evidence import Provenance
 from calc.metrics import METRICS
 from data.formats import read
 from data.records import Histogram, LatencyStats, MetricsSnapshot
+from data.sources import metrics_text
+from data.sources.exported import GPU_EXPORTER, NEEDS_TWO, NOT_EXPORTED, items
 from data.sources.metrics_text import stats_of
-from data.sources.prometheus import difference, evidence, parse_metrics, scrape
+from data.sources.prometheus import Relation, difference, evidence, parse_metrics, relation, scrape, scrape_all
 
 LABELS = '{engine="0",model_name="m"}'
 
@@ -193,3 +196,124 @@ def test_a_real_scrape_reads_as_published(cases_dir: Path) -> None:
     assert (snapshot.requests_running, snapshot.requests_waiting) == (64, 64)
     assert snapshot.settings["num_gpu_blocks"] == "25028"
     assert {one.metric: one.value for one in evidence(snapshot)}["kv_tokens"] == 400_448
+
+
+TRTLLM = """# TYPE trtllm_num_requests_running gauge
+trtllm_num_requests_running{model_name="m",engine_type="trtllm"} 7
+trtllm_num_requests_waiting{model_name="m",engine_type="trtllm"} 2
+trtllm_max_num_active_requests{model_name="m",engine_type="trtllm"} 64
+trtllm_kv_cache_utilization{model_name="m",engine_type="trtllm"} 0.25
+trtllm_kv_cache_max_blocks{model_name="m",engine_type="trtllm"} 1000
+trtllm_kv_cache_tokens_per_block{model_name="m",engine_type="trtllm"} 32
+trtllm_kv_cache_reused_blocks_total{model_name="m",engine_type="trtllm"} 30
+trtllm_kv_cache_missed_blocks_total{model_name="m",engine_type="trtllm"} 70
+trtllm_request_success_total{model_name="m",engine_type="trtllm",finished_reason="stop"} 90
+trtllm_request_success_total{model_name="m",engine_type="trtllm",finished_reason="length"} 10
+trtllm_request_error_total{model_name="m",engine_type="trtllm"} 5
+trtllm_time_per_output_token_seconds_bucket{model_name="m",le="0.05"} 100
+trtllm_time_per_output_token_seconds_bucket{model_name="m",le="+Inf"} 100
+trtllm_time_per_output_token_seconds_sum{model_name="m"} 2.5
+trtllm_time_per_output_token_seconds_count{model_name="m"} 100
+"""
+"""Names as its documentation lists them, figures made up."""
+
+TRITON = """nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="context",version="1"} 1
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="scheduled",version="1"} 6
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="max",version="1"} 512
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="active",version="1"} 9
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="waiting",version="1"} 3
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="tokens_per",model="tensorrt_llm",version="1"} 64
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="used",model="tensorrt_llm",version="1"} 1248
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="free",model="tensorrt_llm",version="1"} 4992
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max",model="tensorrt_llm",version="1"} 6240
+nv_inference_request_success{model="tensorrt_llm",version="1"} 40
+nv_inference_request_success{model="preprocessing",version="1"} 40
+nv_inference_request_success{model="ensemble",version="1"} 40
+nv_inference_request_failure{model="tensorrt_llm",version="1",reason="OTHER"} 2
+nv_gpu_utilization{gpu_uuid="GPU-1"} 0.5
+"""
+
+
+def test_tensorrt_llm_is_read_by_its_own_names() -> None:
+    found = scrape(TRTLLM)
+    snapshot = found.snapshot
+    assert found.format == "prometheus_trtllm"
+    assert (snapshot.requests_running, snapshot.requests_waiting, snapshot.max_running) == (7, 2, 64)
+    assert (snapshot.kv_usage_share, snapshot.kv_capacity_tokens, snapshot.prefix_hit_share) == (0.25, 32_000, 0.3)
+    assert (snapshot.requests_finished_total, snapshot.requests_aborted_total) == (100, 5)
+    assert snapshot.tpot is not None
+    assert snapshot.tpot.mean_s == 0.025
+    assert snapshot.itl is None, "its per-request mean is no gap between tokens"
+    older = parse_metrics(TRTLLM.replace("trtllm_", "trtllm:"))
+    assert older == snapshot
+
+
+def test_triton_counts_the_engine_and_not_every_model_of_its_pipeline() -> None:
+    snapshot = parse_metrics(TRITON)
+    assert (snapshot.requests_running, snapshot.requests_waiting, snapshot.max_running) == (6, 3, 512)
+    assert (snapshot.kv_usage_share, snapshot.kv_capacity_tokens) == (0.2, 6240 * 64)
+    assert (snapshot.requests_finished_total, snapshot.requests_aborted_total) == (40, 2)
+    assert snapshot.gpus[0].busy_share == 0.5
+
+
+def test_texts_of_two_replicas_are_added_up_and_ranks_are_not() -> None:
+    text = engine(hits=30, queries=100, finished=10, output=500)
+    both = scrape_all([text, text], "x")
+    assert (both.snapshot.engines, both.snapshot.requests_running, both.snapshot.requests_finished_total) == (2, 10, 20)
+    assert both.snapshot.kv_usage_share == 0.25
+    assert both.snapshot.histograms["ttft"].count == 20
+    assert "several_engines_added_up" in both.notes
+    values = {one.metric: one.value for one in evidence(both.snapshot)}
+    assert values["running"] == 5, "per replica"
+    ranks = "".join(
+        f'sglang:queue_time_seconds_{part}{{tp_rank="{rank}",le="{le}"}} {value}\n'
+        for rank in (0, 1)
+        for part, le, value in (("bucket", "0.1", 4), ("bucket", "+Inf", 8), ("sum", "", 2), ("count", "", 8))
+    )
+    assert parse_metrics(ranks).histograms["queue"].count == 8
+
+
+def test_two_kinds_of_engines_in_one_text_are_refused() -> None:
+    with pytest.raises(UnreadableFile, match="SGLang, vLLM"):
+        parse_metrics("sglang:token_usage 0.5\nvllm:num_requests_running 1\n")
+
+
+def _at(snapshot: MetricsSnapshot, at_s: float | None, **other: object) -> MetricsSnapshot:
+    return replace(snapshot, taken_at_s=at_s, **other)  # type: ignore[arg-type]
+
+
+def test_a_restart_and_swapped_scrapes_are_told_apart_where_the_texts_allow() -> None:
+    early = parse_metrics(engine(hits=1, queries=10, finished=4, output=40))
+    late = parse_metrics(engine(hits=5, queries=30, finished=10, output=100))
+    unknown = {"started_at_s": None}
+    assert relation(early, late) is Relation.FOLLOWS
+    assert relation(late, early) is Relation.OUT_OF_ORDER
+    assert relation(_at(early, 20.0), _at(late, 10.0)) is Relation.OUT_OF_ORDER
+    assert relation(_at(late, 10.0, **unknown), _at(early, 20.0, **unknown)) is Relation.RESTARTED
+    assert relation(_at(late, None, **unknown), _at(early, None, **unknown)) is Relation.UNCLEAR
+    assert relation(early, replace(late, started_at_s=100.4)) is Relation.FOLLOWS
+    assert relation(early, replace(late, model="other")) is Relation.OTHER_SERVER
+    fewer = replace(late, histograms={"ttft": replace(late.histograms["ttft"], count=1.0)})
+    assert relation(_at(late, 1.0), _at(fewer, 2.0)) is Relation.RESTARTED
+
+
+def test_what_an_engine_does_not_export_is_said_and_not_zero() -> None:
+    """Every watched figure is there with a value or a reason, whatever the engine."""
+    vllm = parse_metrics(engine(hits=30, queries=100, finished=10, output=500))
+    texts = [vllm, parse_metrics(TRTLLM), parse_metrics(TRITON), parse_metrics("sglang:token_usage 0.5\n")]
+    for snapshot in texts:
+        rows = items(snapshot)
+        assert len({(row.layer, str(row.name)) for row in rows}) == len(rows)
+        assert all((row.value is None) == (row.reason is not None) for row in rows)
+    reasons = {str(row.name): row.reason for row in items(vllm)}
+    assert reasons["Tokens evicted per second"] == NOT_EXPORTED
+    assert reasons["Output tokens per second"] == NEEDS_TWO
+    assert reasons["GPU busy, mean"] == GPU_EXPORTER
+    assert reasons["TTFT, P99"] is None
+
+
+def test_a_scrape_of_endless_samples_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_text, "MAX_SAMPLES", 10)
+    with pytest.raises(UnreadableFile, match="at most 10 samples"):
+        parse_metrics("vllm:num_requests_running 3\n" * 11)
+    assert parse_metrics("other_metric 3\n" * 100 + "vllm:num_requests_running 3\n").requests_running == 3

@@ -109,9 +109,7 @@ def _scrape(samples: list[Sample], odd: int) -> Scrape:
 
 def _canonical(sample: Sample, address: int | None) -> Sample:
     """One name for what differs by prefix or by a label that tells figures apart."""
-    name, labels = sample.name, sample.labels
-    if name.startswith("trtllm:"):  # older Dynamo releases write the prefix so
-        name = name.replace(":", "_", 1)
+    name, labels = names.own_name(sample.name), sample.labels
     if name in names.FOLDED:
         kind = names.FOLDED[name]
         name, labels = f"{name}:{labels.get(kind, '')}", {k: v for k, v in labels.items() if k != kind}

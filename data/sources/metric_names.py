@@ -161,6 +161,12 @@ def _plain() -> frozenset[str]:
 _KNOWN = _plain()
 
 
+def own_name(name: str) -> str:
+    """One name for what differs by prefix: older Dynamo releases write ``trtllm:`` for ``trtllm_``."""
+    return name.replace(":", "_", 1) if name.startswith("trtllm:") else name
+
+
 def is_known(name: str) -> bool:
     """Whether a metric says something that a snapshot keeps; all others are skipped unread."""
+    name = own_name(name)
     return name in _KNOWN or name.startswith(_GPU_PREFIXES)
