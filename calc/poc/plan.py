@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from calc.latency import LatencyReport, predict
+from calc.latency import predict
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message, msg
 from calc.poc.axes import SWEEP_REQUESTS, Axes, axes_of
@@ -95,7 +95,7 @@ class PlannedCell:
     start_miss_share: float
     """Most that simultaneous first requests can take off the hit rate."""
     run_s: float
-    """One run, simulated."""
+    """One run, simulated without reuse; with it no longer."""
 
     @property
     def name(self) -> str:
@@ -165,7 +165,7 @@ def plan_notes(found: Plan) -> tuple[Message, ...]:
     usual = next((one for one in found.cells if one.purpose is Purpose.HEADLINE), None)
     notes = [
         msg("Not in the plan: serving without any KV cache. No engine does so; the Latency page computes it."),
-        msg("Times are simulated and leave out starting the server and loading the model."),
+        msg("Times are simulated without reuse, and leave out starting the server and loading the model."),
         msg("Conversations of several turns need your own trace replayed: these loads send single turns."),
     ]
     if usual is not None and usual.load.working_set_tokens > found.memory.kv_tokens:
@@ -245,7 +245,7 @@ class _Builder:
         self._scenario, self._axes, self._memory = scenario, axes, memory
         self._seeds = itertools.count(first_seed)
         self._taken: dict[tuple[object, ...], tuple[int, ...]] = {}
-        self._reports: dict[tuple[int, int, float], LatencyReport] = {}
+        self._rates: dict[tuple[int, int], float] = {}
         tier = next((one for one in scenario.deployment.serving.tiers if one.capacity_bytes), None)
         pool_bytes = memory.kv_pool_bytes * scenario.deployment.gpus_per_replica
         self.host_bytes = tier.capacity_bytes if tier and tier.capacity_bytes else round(HOST_FACTOR * pool_bytes)
@@ -268,7 +268,7 @@ class _Builder:
             expected_hit_share=hits,
             drawn_hit_share=drawn_hit_share(load, room) if cell.strategy in REUSING else 0.0,
             start_miss_share=missed_at_start_share(load, cell.concurrency) if cell.strategy in REUSING else 0.0,
-            run_s=load.requests / (rate or self._report(cell, hits).request_rate_per_s),
+            run_s=load.requests / (rate or self._rate_per_s(cell)),
         )
 
     def _requests(self, cell: Cell) -> int:
@@ -293,16 +293,16 @@ class _Builder:
             self._taken[key] = tuple(itertools.islice(self._seeds, repeats))
         return self._taken[key]
 
-    def _report(self, cell: Cell, hit_share: float) -> LatencyReport:
-        key = (cell.context_tokens, cell.concurrency, round(hit_share, 2))
-        if key not in self._reports:
-            own = self._scenario.workload
+    def _rate_per_s(self, cell: Cell) -> float:
+        """Requests that a closed loop completes."""
+        key = (cell.context_tokens, cell.concurrency)
+        if key not in self._rates:
             workload = Workload(
                 prompt_tokens=Fixed(value_tokens=cell.context_tokens),
                 output_tokens=Fixed(value_tokens=self._axes.output_tokens),
                 arrivals=Closed(concurrency=cell.concurrency),
-                prefix_hit_share=key[2],
-                http=own.http,
+                http=self._scenario.workload.http,
             )
-            self._reports[key] = predict(replace(self._scenario, workload=workload), requests=SWEEP_REQUESTS)
-        return self._reports[key]
+            alone = replace(self._scenario, workload=workload)
+            self._rates[key] = predict(alone, memory=self._memory, requests=SWEEP_REQUESTS).request_rate_per_s
+        return self._rates[key]

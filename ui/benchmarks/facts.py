@@ -19,6 +19,7 @@ from data.own_text import one_line
 from data.records import RunDeclaration
 from data.store import StoredRun
 from ui import parts, resources, state
+from ui.benchmarks import found
 from ui.story import about_facts
 from ui.text import t
 
@@ -67,7 +68,7 @@ def choose(stored: Sequence[StoredRun]) -> None:
     if not by_file:
         st.caption(t("Every stored run says what is asked."))
         return
-    names = {row.file_id: row.name for row in resources.store().files() if row.file_id in by_file}
+    names = {row.file_id: row.name for row in found.files() if row.file_id in by_file}
     shown = {
         code: t("{name} · load points: {number:count}", name=names.get(code, code[:6]), number=len(runs))
         for code, runs in by_file.items()
@@ -81,8 +82,8 @@ def choose(stored: Sequence[StoredRun]) -> None:
 def _of_names(stored: Sequence[StoredRun]) -> Suggestions:
     """What the names of their files suggest, where they all suggest the same."""
     files = {one.file_id for one in stored}
-    found = [name_facts(row.name) for row in resources.store().files() if row.file_id in files]
-    return {} if not found else {k: v for k, v in found[0].items() if all(other.get(k) == v for other in found)}
+    told = [name_facts(row.name) for row in found.files() if row.file_id in files]
+    return {} if not told else {k: v for k, v in told[0].items() if all(other.get(k) == v for other in told)}
 
 
 def _gpu_names() -> dict[str, str]:
