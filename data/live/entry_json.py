@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from calc.errors import UnreadableFile
@@ -55,7 +57,7 @@ def is_bounded(entry: Entry) -> bool:
     """Whether a line can be written and read again: an exporter may send anything under a known name."""
     try:
         read_entry(entry_object(entry))
-    except ValueError:
+    except (ValueError, TypeError):
         return False
     return True
 
@@ -124,12 +126,32 @@ def _read_snapshot(raw: Any) -> MetricsSnapshot:
 
 def _read_histogram(raw: Any) -> Histogram:
     given = _object(raw)
-    bounds = tuple(math.inf if bound == "inf" else _number(bound) for bound in _few(given.get("bounds"), MAX_BUCKETS))
-    counts = tuple(_number(count) for count in _few(given.get("counts"), MAX_BUCKETS))
-    if len(bounds) != len(counts) or list(bounds) != sorted(set(bounds)) or list(counts) != sorted(counts):
+    bounds, counts = _bounds(tuple(_few(given.get("bounds"), MAX_BUCKETS))), _numbers(given.get("counts"))
+    if len(bounds) != len(counts) or any(after < before for before, after in pairwise(counts)):
         raise ValueError("histogram")
     total, count = (None if given.get(part) is None else _number(given[part]) for part in ("total", "count"))
     return Histogram(bounds=bounds, counts=counts, total=total, count=count)
+
+
+@lru_cache(maxsize=256)
+def _bounds(raw: tuple[Any, ...]) -> tuple[float, ...]:
+    """Rising bounds of a histogram, checked once for all its scrapes."""
+    bounds = tuple(math.inf if bound == "inf" else _number(bound) for bound in raw)
+    if any(after <= before for before, after in pairwise(bounds)):
+        raise ValueError("histogram")
+    return bounds
+
+
+def _numbers(raw: Any) -> tuple[float, ...]:
+    """Many numbers at once; a JSON reader that refuses NaN has been there before."""
+    values = _few(raw, MAX_BUCKETS)
+    if not {type(value) for value in values} <= {int, float} or (values and not _within(min(values), max(values))):
+        raise ValueError("number")
+    return tuple(map(float, values))
+
+
+def _within(least: float, most: float) -> bool:
+    return least >= 0 and most <= LARGEST_NUMBER
 
 
 def _read_gpu(raw: Any) -> GpuMetrics:
