@@ -168,6 +168,8 @@ class Workload:
     prefix_groups: int | None = None
     """Distinct shared prefixes (tenants, system prompts, documents): where requests of a group go decides what a
     replica's cache can find. None = every replica finds the share given."""
+    source: str = ""
+    """Name of the log that lengths and arrivals were measured in; empty = declared."""
 
     def __post_init__(self) -> None:
         check_idle_share(self.idle_share)

@@ -10,6 +10,7 @@ from data.case_clients import read_classes, read_clients, write_classes, write_c
 from data.case_fields import Fields, unscaled
 from data.case_lengths import lengths_of_log, read_lengths, write_lengths
 from data.case_traffic import read_arrivals, write_arrivals
+from data.own_text import one_line
 
 TARGETS = ("ttft", "itl", "e2e")
 PERCENT = 100
@@ -36,7 +37,14 @@ def read_workload(fields: Fields, http: bool | None = None) -> Workload:
         classes=read_classes(fields),
         clients=read_clients(fields.child("clients")),
         prefix_groups=fields.count("prefix_groups", MAX_PREFIX_GROUPS),
+        source=_source(fields),
     )
+
+
+def _source(fields: Fields) -> str:
+    """The name of a log, as it may be shown."""
+    name = fields.text("source")
+    return one_line(name, fields.name_of("source")) if name else ""
 
 
 def _lengths(fields: Fields, key: str, arrivals: Arrivals) -> LengthDistribution:
@@ -63,6 +71,8 @@ def write_workload(workload: Workload) -> dict[str, Any]:
         written["offload_hit_share"] = workload.offload_hit_share
     if workload.prefix_groups is not None:
         written["prefix_groups"] = workload.prefix_groups
+    if workload.source:
+        written["source"] = workload.source
     return written | write_classes(workload.classes) | write_clients(workload.clients)
 
 

@@ -14,12 +14,14 @@ parts.answer(
     about_workload.sentence(asked.scenario, latency),
     [
         about_workload.arrivals(load),
-        about_workload.lengths(t("Prompt"), load.prompt_tokens),
-        about_workload.lengths(t("Output"), load.output_tokens),
+        about_workload.lengths(t("Prompt"), load.prompt_tokens, about_workload.provenance(load)),
+        about_workload.lengths(t("Output"), load.output_tokens, about_workload.provenance(load)),
         about_workload.prefill(load, latency),
     ],
     good=None if latency.saturated else True,
 )
+if load.source:
+    st.caption(parts.escape(about_workload.source(load)))
 views = workload.views()
 view = parts.switch(t("View"), {code: one.name for code, one in views.items()}, "workload_view", "load", linked=True)
 views[view].show(asked, latency)

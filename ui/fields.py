@@ -27,6 +27,8 @@ Values: TypeAlias = dict[str, Any]
 Case: TypeAlias = dict[str, Any]
 
 MAX_LINKED_LOG = 1500
+LONG = ("trace", "minute_rates")
+"""Values too long for an address when they come from a log."""
 """Characters of a log that an address carries; mail programs break longer ones."""
 NEWEST = "newest"
 """Version code: the newest row of the chosen engine."""
@@ -232,7 +234,7 @@ def to_link(values: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, 
     A price is that of one GPU: a link that names another GPU names the price too. A long log stays out.
     """
     changed = {key for key, value in values.items() if value != example.get(key)}
-    changed -= {key for key in ("trace",) if not fits_link(values)}
+    changed -= {key for key in LONG if len(values.get(key) or "") > MAX_LINKED_LOG}
     if "gpu" in changed:
         changed |= {"price", "currency"} & set(values)
     return {key: _written(values[key]) for key in values if key in changed}
@@ -240,7 +242,7 @@ def to_link(values: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, 
 
 def fits_link(values: Mapping[str, Any]) -> bool:
     """Whether the log of arrivals is short enough for an address."""
-    return len(values.get("trace") or "") <= MAX_LINKED_LOG
+    return all(len(values.get(key) or "") <= MAX_LINKED_LOG for key in LONG)
 
 
 def _written(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,11 +30,17 @@ LOAD: Mapping[str, Any] = {
     "hit": 0.0, "offload_hit": 0.0, "prefix_groups": None,
     "idle_share": 0.0, "idle_context": None,
     "classes": "", "cancel_share": 0.0, "patience": None, "retries": 0, "retry_after": 1.0,
-    "num_requests": None, "http": True,
+    "num_requests": None, "http": True, "load_source": "",
 }  # fmt: skip
 """Widget key → value when a case says nothing. The two states: Azure conversations, a fit of counts per second."""
 CLIENTS: Mapping[str, str] = {"patience": "patience_s", "retries": "retries", "retry_after": "retry_after_s"}
 ARRIVAL_VALUES: Mapping[str, str] = {"rate_per_s": "rate", "cv": "cv", "concurrency": "concurrency"}
+LOG_SOURCE = "load_source"
+"""The log that the load was taken from: a fingerprint of the load as it was taken, and the log's name."""
+OF_LOG = (
+    "prompt_kind", "prompt_quantiles", "output_kind", "output_quantiles", "arrivals", "minute_rates", "trace",
+)  # fmt: skip
+"""Values that make a load that of a log; changed by hand, it is the log's no more."""
 MAX_SCREEN_REQUESTS = 100_000
 """Requests of a benchmark simulated while a visitor waits; scripts take a hundred times as many."""
 
@@ -53,8 +60,26 @@ def workload_case(values: Mapping[str, Any]) -> dict[str, Any]:
         workload["offload_hit_share"] = share_of(values["offload_hit"])
     if values["classes"].strip():
         workload["classes"] = parse_classes(values["classes"])
+    if source := source_name(values):
+        workload["source"] = source
     known = {key: values[key] for key in ("num_requests", "prefix_groups") if values[key] is not None}
     return workload | _idle(values) | _clients(values) | known
+
+
+def source_text(values: Mapping[str, Any], name: str) -> str:
+    """A load as it is now, and the log that it is from."""
+    return f"{_fingerprint(values)} {name}" if name else ""
+
+
+def source_name(values: Mapping[str, Any]) -> str:
+    """The log that the load is from; empty as soon as its lengths or arrivals were changed by hand."""
+    fingerprint, _, name = str(values.get(LOG_SOURCE) or "").partition(" ")
+    return name if fingerprint == _fingerprint(values) else ""
+
+
+def _fingerprint(values: Mapping[str, Any]) -> str:
+    text = "\x1f".join(str(values.get(key, "")) for key in OF_LOG)
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:12]
 
 
 def _idle(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +139,8 @@ def workload_values(workload: Mapping[str, Any]) -> dict[str, Any]:
     for what in ("prompt", "output"):
         if lengths := workload.get(f"{what}_tokens"):
             values |= _length_values(lengths, what)
-    return values | _client_values(workload.get("clients") or {}) | _arrival_values(workload.get("arrivals") or {})
+    values |= _client_values(workload.get("clients") or {}) | _arrival_values(workload.get("arrivals") or {})
+    return values | {LOG_SOURCE: source_text({**LOAD, **values}, workload.get("source") or "")}
 
 
 def _client_values(clients: Mapping[str, Any]) -> dict[str, Any]:

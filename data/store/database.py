@@ -44,12 +44,12 @@ def utc_now() -> str:
 
 
 class Database:
-    """The open file. Reads run side by side; writes take turns, each in one transaction."""
+    """The open file. Reads run side by side; writes take turns, each in one transaction, and so do loads."""
 
     def __init__(self, path: Path | str, who: Callable[[], str] = lambda: NOT_SIGNED_IN) -> None:
         self.path = path
         self._who, self._instead = who, threading.local()
-        self._writing = threading.Lock()
+        self._writing, self._bringing = threading.Lock(), threading.Lock()
         self._naming = threading.Lock()
         self._last_id = 0
         self.incoming = incoming_folder(path)
@@ -97,7 +97,7 @@ class Database:
     @contextmanager
     def loading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """As :meth:`writing`, on the one cursor that can be asked how far it is (``query_progress``)."""
-        with self._writing, _said(self.path), _transaction(self._loader):
+        with self._bringing, _said(self.path), _transaction(self._loader):
             yield self._loader
 
     def close(self) -> None:

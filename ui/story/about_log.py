@@ -1,211 +1,338 @@
-"""A start-up log in words: what was read, and the table of the comparison."""
+"""A request log in words: what was understood, what it says of the load, and what it cannot say."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
-from calc.memory import MemoryReport
-from calc.messages import Message, msg
-from calc.startup.comparison import ComparedPart, LogComparison
-from calc.startup.log import Seen, StartupLog
-from calc.startup.measured import MeasuredMemory
-from calc.startup.memory import ID_SHOWN
-from calc.units import GIB
-from data.store import StoredStartupLog
+from calc.messages import Message
+from calc.profile.profile import LogProfile, Parts
+from calc.profile.sessions import LONG_TOKENS
+from calc.profile.spread import Spread
+from data.logs.formats import FORMATS, GENERIC
+from data.logs.understood import Understood
+from data.store.logs import StoredLog
 from ui import format as show
+from ui.story.words import Figure
 from ui.text import t
 
-Rows: TypeAlias = Sequence[Mapping[str, str]]
-
-ENGINE_NAMES = {"vllm": "vLLM", "sglang": "SGLang", "tensorrt-llm": "TensorRT-LLM"}
-NAMES: Mapping[str, Message] = {
-    "version": msg("Engine version"),
-    "model": msg("Model"),
-    "gpu_memory_bytes": msg("GPU memory"),
-    "budget_bytes": msg("Budget of the engine"),
-    "memory_fraction": msg("Memory fraction"),
-    "max_model_len_tokens": msg("Max model length"),
-    "tp": msg("TP"),
-    "pp": msg("PP"),
-    "dp": msg("DP"),
-    "ep": msg("Expert parallel"),
-    "dtype": msg("Dtype"),
-    "quantization": msg("Quantisation"),
-    "kv_dtype": msg("KV dtype"),
-    "max_num_batched_tokens": msg("Batched tokens"),
-    "max_num_seqs": msg("Sequences at most"),
-    "block_size_tokens": msg("Block size"),
-    "padding_layers": msg("Padding layers"),
-    "prefix_caching": msg("Prefix caching"),
-    "eager": msg("No CUDA graphs"),
-    "spec_method": msg("Speculative decoding"),
-    "weights_bytes": msg("Weights"),
-    "consumed_bytes": msg("Weights and libraries"),
-    "activation_bytes": msg("Activations at the peak"),
-    "non_torch_bytes": msg("Libraries and buffers"),
-    "graph_bytes": msg("CUDA graphs"),
-    "graph_estimate_bytes": msg("CUDA graphs, set aside"),
-    "graphs_in_budget": msg("Graphs inside the budget"),
-    "kv_pool_bytes": msg("KV pool"),
-    "num_blocks": msg("KV blocks"),
-    "kv_tokens": msg("KV tokens"),
-    "max_concurrency": msg("Sequences at the length below"),
-    "concurrency_tokens": msg("Length it was counted for"),
-    "free_bytes": msg("Free memory"),
-}
-"""What each figure of a log is called."""
+UNITS: Mapping[str, Message | str] = {"s": "s", "ms": "ms", "us": "µs", "ns": "ns", "iso": "2026-11-30 12:00",
+                                      "dmy": "31/12/2026", "mdy": "12/31/2026"}  # fmt: skip
 
 
-def size(value_bytes: float | None) -> str:
-    """GiB to a hundredth, as engines log them."""
-    return show.missing() if value_bytes is None else f"{value_bytes / GIB:,.2f}"
+def field_name(field: str) -> str:
+    """What a column can hold."""
+    return {
+        "time": t("Time of arrival"),
+        "prompt_tokens": t("Prompt tokens"),
+        "output_tokens": t("Output tokens"),
+        "session_id": t("Session"),
+        "chat": t("Request id"),
+        "parent_chat": t("Request before it"),
+        "turn": t("Turn"),
+        "tenant": t("Tenant"),
+        "model": t("Model"),
+        "business_line": t("Business line"),
+        "status": t("Status"),
+        "cancelled": t("Cancelled"),
+        "retries": t("Retries"),
+        "streaming": t("Streaming"),
+        "ttft": "TTFT",
+        "e2e": "E2E",
+        "itl": "ITL",
+        "cached_tokens": t("Cached tokens"),
+        "system_prompt_id": t("System prompt id"),
+        "block_hashes": t("Block hashes"),
+        "ignore": t("not used"),
+    }.get(field, field)
 
 
-def headline(log: StartupLog, comparison: LogComparison | None) -> str:
-    """What this log is, and how far the estimate is off."""
-    name = ENGINE_NAMES[log.engine]
-    if log.refusals:
-        return t(log.refusals[0].text)
-    if log.kv_pool_bytes is not None and comparison is None:
-        return t("{engine} log: {logged} GiB of KV pool per GPU.", engine=name, logged=size(log.kv_pool_bytes.value))
-    if comparison is None or comparison.pool.difference_bytes is None:
-        return t("{engine} log; it does not say how large the KV pool became.", engine=name)
-    pool = comparison.pool
-    estimated, logged = size(pool.estimated_bytes), size(pool.logged_bytes)
+def choice(code: str) -> str:
+    """A meaning with its unit, as it is chosen."""
+    field, _, unit = code.rpartition("_")
+    return f"{field_name(field)} ({UNITS[unit]})" if field and unit in UNITS else field_name(code)
+
+
+def format_title(code: str) -> str:
+    """The name of a format."""
+    return next((one.title for one in FORMATS if one.code == code), t("Request log"))
+
+
+def understood_sentence(log: Understood) -> str:
+    """What the file was taken for."""
+    names = {"csv": "CSV", "jsonl": "JSON Lines", "json": "JSON", "parquet": "Parquet"}
+    title = t("Request log") if log.format is GENERIC else log.format.title
     return t(
-        "{engine} log: {logged} GiB of KV pool per GPU, {estimated} GiB were estimated.",
-        engine=name,
-        logged=logged,
-        estimated=estimated,
+        "{title}, {kind}, {size:count} bytes: {used:count} of {columns:count} columns are used.",
+        title=title,
+        kind=names[log.sample.container],
+        size=log.size_bytes,
+        used=len(log.columns),
+        columns=len(log.sample.headers),
     )
 
 
-def several(log: StartupLog) -> str:
-    """Said when the text holds more than one start."""
-    return t("The text holds {number:count} starts; the last one is read.", number=log.starts) if log.starts > 1 else ""
-
-
-def table(comparison: LogComparison) -> Rows:
-    """Estimated, logged and difference; the effects of the parts add up to the pool's difference."""
-    rows = [_row(part, _signed(part.effect_bytes)) for part in comparison.parts]
-    total = sum(part.effect_bytes for part in comparison.parts)
-    last = _row(comparison.pool, _signed(total) if comparison.pool.difference_bytes is not None else "")
-    return [*rows, last, _tokens(comparison)]
-
-
-def _row(part: ComparedPart, effect: str) -> Mapping[str, str]:
-    rest = part.part == "rest"
-    return {
-        t("Part, GiB per GPU"): t(part.label),
-        t("Estimated"): "" if rest else size(part.estimated_bytes),
-        t("Logged"): "" if rest else size(part.logged_bytes),
-        t("Difference"): "" if rest or part.difference_bytes is None else _signed(part.difference_bytes),
-        t("Effect on the pool"): effect,
-    }
-
-
-def _tokens(comparison: LogComparison) -> Mapping[str, str]:
-    logged, estimated = comparison.logged_tokens, comparison.estimated_tokens
-    return {
-        t("Part, GiB per GPU"): t("KV tokens of a replica"),
-        t("Estimated"): f"{estimated:,}",
-        t("Logged"): show.missing() if logged is None else f"{logged:,}",
-        t("Difference"): "" if logged is None else f"{logged - estimated:+,}",
-        t("Effect on the pool"): "",
-    }
-
-
-def reasons(comparison: LogComparison) -> Mapping[str, str]:
-    """Why a part differs, by its name; parts that need no reason are left out."""
-    parts = [(t(part.label), part.why) for part in (*comparison.parts, comparison.pool)]
-    every = [*parts, (t("KV tokens of a replica"), comparison.tokens_why)]
-    return {name: " ".join(t(why) for why in whys) for name, whys in every if whys}
-
-
-def _signed(value_bytes: float) -> str:
-    value = round(value_bytes / GIB, 2)
-    return f"{value:+,.2f}" if value else "0.00"
-
-
-def other_settings(comparison: LogComparison) -> str:
-    """Where the log's start is not the scenario."""
-    if not comparison.other_settings:
-        return t("The log's start is the scenario at the side.")
-    return t(
-        "The log was started differently: {what}.", what=t(", ").join(t(away) for away in comparison.other_settings)
-    )
-
-
-def lines(log: StartupLog) -> Rows:
-    """Every figure with the words it was read from."""
-    rows = [
-        {
-            t("Figure"): t(NAMES[name]),
-            t("Value"): _value(name, seen),
-            t("Words"): _words(seen.line_number, seen.line),
-        }
-        for name, seen in log.seen().items()
-    ]
-    refused = [
-        {
-            t("Figure"): t("Refusal"),
-            t("Value"): t(refusal.text),
-            t("Words"): _words(refusal.line_number, refusal.line),
-        }
-        for refusal in log.refusals
-    ]
-    return rows + refused
-
-
-def _words(line_number: int, line: str) -> str:
-    return t("line {number}: {words}", number=show.count(line_number), words=line)
-
-
-def _value(name: str, seen: Seen[float] | Seen[str] | Seen[bool]) -> str:
-    shown = _one(name, seen.value)
-    return f"{shown} ({_one(name, seen.low)} – {_one(name, seen.high)})" if seen.differs else shown
-
-
-def _one(name: str, value: float | str | bool) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return t("yes") if value else t("no")
-    if name.endswith("_bytes"):
-        return f"{value / GIB:,.2f} GiB"
-    if name == "memory_fraction":
-        return show.percent(value)
-    return f"{value:,.2f}" if value % 1 else f"{value:,.0f}"
-
-
-def in_force(memory: MemoryReport, carried: MeasuredMemory | None) -> str:
-    """Which memory the pages show now."""
-    if memory.log_id:
-        return t(
-            "Measured memory is in use: start-up log {log} of {date}.",
-            log=memory.log_id[:ID_SHOWN],
-            date=memory.log_date,
-        )
-    if carried is not None and not carried.used:
-        return t("The estimate is in use, because you asked for it.")
-    return t("The estimate is in use: no stored log matches this scenario.")
-
-
-def stored_rows(logs: Sequence[StoredStartupLog], used_id: str) -> Rows:
-    """Stored logs, newest first."""
+def columns(log: Understood) -> list[Mapping[str, str]]:
+    """Each used column, its meaning, and some of its cells."""
+    cells = log.shown()
     return [
         {
-            t("Log"): f"{row.log_id[:ID_SHOWN]} · {row.stored_at[:10]}",
-            t("Engine"): f"{row.engine} {row.engine_version}".strip(),
-            t("Model"): row.model or show.missing(),
-            t("KV pool, GiB"): size(row.measured.get("kv_pool_bytes")),
-            t("In use here"): t("yes") if row.log_id == used_id else t("no"),
+            t("Column"): column.header,
+            t("Taken as"): choice(column.code),
+            t("First rows"): " · ".join(row[column.header] for row in cells[:3]),
         }
-        for row in logs
+        for column in log.columns
     ]
 
 
-def stored_names(logs: Sequence[StoredStartupLog]) -> dict[str, str]:
-    """Ids and names for choosing."""
-    return {row.log_id: f"{row.log_id[:ID_SHOWN]} · {row.model} · {row.name}" for row in logs}
+def missing(log: Understood) -> str:
+    """Which needed columns were not found."""
+    return t(
+        "Not found: {fields}. Say below which columns they are.", fields=t(", ").join(map(field_name, log.missing))
+    )
+
+
+def sentence(profile: LogProfile) -> str:
+    """The log in one sentence."""
+    arrivals = profile.arrivals
+    if arrivals.rate_per_s is None:
+        return t("{requests:count} requests at one moment.", requests=profile.requests)
+    if arrivals.ticked:
+        return t(
+            "{requests:count} requests in {span:s}, {rate:rate} on average; the clock of the log ticks too coarsely to "
+            "tell short bursts.",
+            requests=profile.requests,
+            span=arrivals.duration_s,
+            rate=arrivals.rate_per_s,
+        )
+    peak = arrivals.peak_to_mean or 1.0
+    return t(
+        "{requests:count} requests in {span:s}, {rate:rate} on average; the fullest minute has {peak:.2f} times as "
+        "many.",
+        requests=profile.requests,
+        span=arrivals.duration_s,
+        rate=arrivals.rate_per_s,
+        peak=peak,
+    )
+
+
+def figures(profile: LogProfile) -> list[Figure]:
+    """Rate, lengths, concurrency, hits."""
+    at_once, hits = profile.concurrency, profile.cached_share
+    estimated = at_once is not None and at_once.assumed_latency_s is not None
+    found = at_once and (at_once.max if at_once.max is not None else at_once.mean)
+    return [
+        Figure(
+            label=t("Peak minute"),
+            value=t("{count:count} requests", count=profile.arrivals.peak_minute_requests),
+            provenance="measured",
+            help=t("Minutes are counted from the first request."),
+        ),
+        _lengths(t("Prompt P50 / P95"), profile.prompt_tokens),
+        _lengths(t("Output P50 / P95"), profile.output_tokens),
+        Figure(
+            label=t("Concurrency (Little)") if estimated else t("Most at once"),
+            value=show.missing() if found is None else f"{found:,.0f}",
+            provenance="missing" if found is None else "estimated" if estimated else "measured",
+            help=t("Rate · an assumed latency of {latency:s}: the log has no end of requests.",
+                   latency=at_once.assumed_latency_s) if at_once and at_once.assumed_latency_s else "",
+        ),
+        Figure(
+            label=t("Hit rate"),
+            value=show.percent(hits),
+            provenance="missing" if hits is None else "measured",
+            help=t("Cached over prompt tokens, where the log tells cached tokens."),
+        ),
+    ]  # fmt: skip
+
+
+def _lengths(label: str, told: Spread) -> Figure:
+    return Figure(
+        label=label, value=f"{told.p50:,.0f} / {told.p95:,.0f}", provenance="measured",
+        help=t("In tokens; P99 {p99:tok}, mean {mean:tok}, longest {most:tok}.", p99=told.p99, mean=told.mean,
+               most=told.max),
+    )  # fmt: skip
+
+
+def warnings(profile: LogProfile) -> list[str]:
+    """What the log cannot tell, and what a mean would hide."""
+    arrivals, said = profile.arrivals, list[str]()
+    if arrivals.tick_s is not None:
+        said.append(
+            t("Arrivals sit on a grid of {tick:s}: gaps and peaks per second are those of the clock, use counts per "
+              "minute.", tick=arrivals.tick_s)
+        )  # fmt: skip
+    elif arrivals.ticked and arrivals.gaps is not None:
+        said.append(
+            t("{share:pct} of the gaps are 0: many requests share one time stamp, so gaps say nothing of bursts.",
+              share=arrivals.gaps.zero_share)
+        )  # fmt: skip
+    if arrivals.bursty and arrivals.minute_index_of_dispersion is not None:
+        said.append(
+            t("Minutes differ {index:.1f} times as much as chance would make them: plan for the busiest minutes, not "
+              "for the mean.", index=arrivals.minute_index_of_dispersion)
+        )  # fmt: skip
+    if arrivals.empty_minutes:
+        said.append(
+            t("{empty:count} of {minutes:count} minutes are empty: was the log recorded without a gap?",
+              empty=arrivals.empty_minutes, minutes=arrivals.minutes)
+        )  # fmt: skip
+    if not arrivals.sorted_by_time:
+        said.append(t("The file is not in order of time; it was sorted for what is told of time."))
+    if profile.zero_outputs:
+        said.append(t("{count:count} requests have no output tokens.", count=profile.zero_outputs))
+    return said
+
+
+def lengths(profile: LogProfile) -> list[Mapping[str, str]]:
+    """Percentiles of lengths and latencies, those that the log has."""
+    rows: Sequence[tuple[str, Spread | None, float]] = (
+        (t("Prompt tokens"), profile.prompt_tokens, 1.0),
+        (t("Output tokens"), profile.output_tokens, 1.0),
+        ("TTFT (ms)", profile.ttft_s, 1e3),
+        ("ITL (ms)", profile.itl_s, 1e3),
+        ("E2E (ms)", profile.e2e_s, 1e3),
+    )
+    names = {"mean": t("Mean"), "p50": "P50", "p90": "P90", "p95": "P95", "p99": "P99", "max": t("Most")}
+    return [
+        {t("Figure"): name, **{label: f"{getattr(told, key) * scale:,.0f}" for key, label in names.items()}}
+        for name, told, scale in rows
+        if told is not None
+    ]
+
+
+def groups(profile: LogProfile) -> list[Mapping[str, str]]:
+    """Short, long and multi-turn requests apart."""
+    names = {"short": t("Short"), "long": t("Long"), "multi-turn": t("Multi-turn")}
+    return [
+        {
+            t("Group"): names[group.name],
+            t("Requests"): show.count(group.requests),
+            t("Share"): show.percent(group.share),
+            t("Prompt P50 / P95"): f"{group.prompt_tokens.p50:,.0f} / {group.prompt_tokens.p95:,.0f}",
+            t("Output P50 / P95"): f"{group.output_tokens.p50:,.0f} / {group.output_tokens.p95:,.0f}",
+        }
+        for group in profile.groups
+    ]
+
+
+def facts(profile: LogProfile) -> list[str]:
+    """Sessions, shares and reuse, each only where the log tells it."""
+    return [*_sessions(profile), *_behaviour(profile), *_reuse(profile)]
+
+
+def _sessions(profile: LogProfile) -> list[str]:
+    said = [
+        t("{share:pct} of conversations have a prompt of more than {tokens:tok}.", share=profile.long_share,
+          tokens=LONG_TOKENS)
+    ]  # fmt: skip
+    sessions = profile.sessions
+    if sessions is None:
+        return [*said, t("The log names no sessions: each request counts as a conversation.")]
+    said.append(
+        t("{count:count} sessions, {turns:.1f} turns on average (P95 {p95:.0f}); {share:pct} have more than one turn.",
+          count=sessions.sessions, turns=sessions.turns.mean, p95=sessions.turns.p95, share=sessions.multi_turn_share)
+    )  # fmt: skip
+    if sessions.think_s is not None:
+        text = (
+            t("Between an answer and the next turn: P50 {p50:s}, P95 {p95:s}.", p50=sessions.think_s.p50,
+              p95=sessions.think_s.p95)
+            if sessions.think_from_end
+            else t("From one request of a session to the next: P50 {p50:s}, P95 {p95:s}.", p50=sessions.think_s.p50,
+                   p95=sessions.think_s.p95)
+        )  # fmt: skip
+        said.append(text)
+    return said
+
+
+def _behaviour(profile: LogProfile) -> list[str]:
+    behaviour = profile.behaviour
+    shares = (
+        (behaviour.streaming_share, t("streaming")),
+        (behaviour.failed_share, t("failed")),
+        (behaviour.cancelled_share, t("cancelled")),
+        (behaviour.retried_share, t("retried")),
+    )
+    said = [f"{show.percent(share)} {word}" for share, word in shares if share is not None]
+    unknown = [word for share, word in shares if share is None]
+    told = [t("Requests: {shares}.", shares=t(", ").join(said))] if said else []
+    if unknown:
+        told.append(t("Not told by the log: {words}.", words=t(", ").join(unknown)))
+    if behaviour.same_system_prompt_share is not None and behaviour.system_prompts is not None:
+        told.append(
+            t("{share:pct} of requests have the same system prompt; there are {count:count} of them.",
+              share=behaviour.same_system_prompt_share, count=behaviour.system_prompts)
+        )  # fmt: skip
+    return told
+
+
+def _reuse(profile: LogProfile) -> list[str]:
+    prefixes = profile.prefixes
+    if prefixes is None:
+        return []
+    said = [
+        t("{share:pct} of prompt tokens had been computed by an earlier request (a cache that never evicts); shared "
+          "heads are {p50:tok} at P50, {p95:tok} at P95.", share=prefixes.reused_tokens_share,
+          p50=prefixes.prefix_tokens.p50, p95=prefixes.prefix_tokens.p95),
+        t("{share:pct} of requests begin with the same block.", share=prefixes.same_start_share),
+    ]  # fmt: skip
+    if prefixes.lifetime_s is not None:
+        said.append(
+            t("A reused block is used over {p50:s} at P50, {p95:s} at P95.", p50=prefixes.lifetime_s.p50,
+              p95=prefixes.lifetime_s.p95)
+        )  # fmt: skip
+    if update := prefixes.update:
+        said.append(
+            t("A change at the head of the most used prefix ({tokens:tok}, {share:pct} of requests) would invalidate "
+              "{blocks:pct} of all distinct blocks: up to {again:tok} to compute again.", tokens=update.prefix_tokens,
+              share=update.requests_share, blocks=update.invalid_share, again=update.recomputed_tokens)
+        )  # fmt: skip
+    return said
+
+
+def part_titles() -> Mapping[str, str]:
+    """Kinds of parts with their titles."""
+    return {"tenant": t("Tenants"), "model": t("Models"), "business_line": t("Business lines")}
+
+
+def parts_sentence(parts: Parts) -> str:
+    """How unequal they are."""
+    return t(
+        "{count:count} in all; the largest sends {one:pct} of the requests, the five largest {five:pct}.",
+        count=parts.count,
+        one=parts.top_share(1),
+        five=parts.top_share(5),
+    )
+
+
+def minutes_alt(profile: LogProfile) -> str:
+    """Requests per minute in words."""
+    per_minute = profile.arrivals.per_minute
+    return t(
+        "Requests per minute over {minutes:count} minutes: from {low:count} to {high:count}.",
+        minutes=len(per_minute),
+        low=int(per_minute.min()),
+        high=int(per_minute.max()),
+    )
+
+
+def stored(log: StoredLog) -> str:
+    """A log in the list."""
+    return t("{name} · {requests:count} requests", name=log.name, requests=log.requests)
+
+
+def stored_facts(log: StoredLog) -> list[str]:
+    """Format, beginning, rows left out."""
+    said = [format_title(log.format)]
+    if log.first_at:
+        said.append(t("begins {moment} UTC", moment=log.first_at[:16].replace("T", " ")))
+    said.append(t("{count:count} rows left out", count=log.problem_rows) if log.problem_rows else t("no row left out"))
+    return said
+
+
+def formulas() -> list[str]:
+    """How the numbers of a log are made."""
+    return [
+        t("percentiles: linear between values; correlation of ranks with equal values sharing theirs"),
+        t("index of dispersion = variance / mean of the requests per minute; Poisson = 1"),
+        t("concurrency: requests open at once, levels weighed by how long they lasted; without ends rate · latency"),
+    ]

@@ -42,15 +42,27 @@ def arrivals(workload: Workload) -> Figure:
     }[type(law)]
     if isinstance(law, Closed):
         return Figure(label=t("Concurrency"), value=show.count(law.concurrency), provenance="declared", help=help_text)
-    return Figure(label=t("Request rate"), value=show.rate(law.rate_per_s), provenance="declared", help=help_text)
+    return Figure(
+        label=t("Request rate"), value=show.rate(law.rate_per_s), provenance=provenance(workload), help=help_text
+    )
 
 
-def lengths(title: str, distribution: LengthDistribution) -> Figure:
+def provenance(workload: Workload) -> str:
+    """Whether lengths and arrivals are those of a log."""
+    return "measured" if workload.source else "declared"
+
+
+def source(workload: Workload) -> str:
+    """Which log the load is from."""
+    return t("Lengths and arrivals are measured: from the log {name}.", name=workload.source)
+
+
+def lengths(title: str, distribution: LengthDistribution, provenance: str = "declared") -> Figure:
     """P50 and P95 of a length."""
     return Figure(
         label=t("{title} P50 / P95", title=title),
         value=f"{distribution.quantile(0.5):,.0f} / {distribution.quantile(0.95):,.0f}",
-        provenance="declared",
+        provenance=provenance,
         help=t("In tokens; P99 {p99:tok}, mean {mean:tok}.", p99=distribution.quantile(0.99), mean=distribution.mean()),
     )
 
