@@ -40,7 +40,16 @@ async def healthz(_request: Request) -> JSONResponse:
     return JSONResponse({"status": "ok", "model_version": MODEL_VERSION})
 
 
-app = st.App("ui/shell.py", lifespan=lifespan, routes=[Route("/healthz", healthz)])
+async def runs(request: Request) -> JSONResponse:
+    """Results of a CI job, stored; off unless the operator sets a token."""
+    from data import api_runs
+    from ui import resources
+
+    return await api_runs.answer(request, resources.store, resources.forget_logs)
+
+
+ROUTES = [Route("/healthz", healthz), Route("/api/runs", runs, methods=["POST"])]
+app = st.App("ui/shell.py", lifespan=lifespan, routes=ROUTES)
 
 if __name__ == "__main__":
     app.run()

@@ -12,16 +12,12 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import click
 
 from calc.errors import PlimsollError
-
-if TYPE_CHECKING:
-    from ui.sheet import Review
 
 Answer: TypeAlias = Callable[[Any], dict[str, Any]]
 
@@ -176,6 +172,19 @@ def ingest(files: tuple[Path, ...], declare: Path | None) -> None:
     _answer_each(found_files(files), partial(answer, declared=declare))
 
 
+@main.command()
+@click.argument("kind")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Ends in .csv or .parquet.")
+def export(kind: str, output: Path) -> None:
+    """Write a table of the store (run, file, request_log, log_request, scenario …) to a file."""
+    from data.questions import export as answer
+
+    form = output.suffix.removeprefix(".")
+    if form not in ("csv", "parquet"):
+        raise click.UsageError(f"{output.name} must end in .csv or .parquet.")
+    _answer_each([output], lambda path: answer(kind, form, path))
+
+
 def _cases(source: BinaryIO) -> list[Any]:
     from data.case_lines import split_cases
 
@@ -243,6 +252,7 @@ def sheet(scenario: BinaryIO | None, example: bool, language: str, output: Path)
     if example == (scenario is not None):
         raise click.UsageError("Give either a scenario or --example.")
     from ui.sheet import render_html, render_markdown, render_pdf
+    from ui.sheet.of_case import review_of
 
     renderers: dict[str, Callable[[Any, str], str | bytes]] = {
         ".pdf": render_pdf,
@@ -252,47 +262,11 @@ def sheet(scenario: BinaryIO | None, example: bool, language: str, output: Path)
     if output.suffix not in renderers:
         raise click.UsageError(f"{output.name} must end in {', '.join(renderers)}.")
     try:
-        drawn = renderers[output.suffix](_review(scenario.read() if scenario else None), language)
+        drawn = renderers[output.suffix](review_of(scenario.read() if scenario else None), language)
     except PlimsollError as error:
         raise click.ClickException(str(error)) from error
     output.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
     click.echo(json.dumps({"file": str(output), "language": language}, ensure_ascii=False))
-
-
-def _review(content: bytes | None) -> Review:
-    """A saved review as it was saved, or the review of a scenario (without one, of the worked example)."""
-    from data.case import example_case
-    from data.case_lines import split_cases
-    from ui.sheet.codec import FORMAT, review_from_json
-
-    case = example_case() if content is None else split_cases(content)[0]
-    if content is not None and isinstance(case, Mapping) and case.get("format") == FORMAT:
-        return review_from_json(content)
-    return _review_of(case)
-
-
-def _review_of(case: Any) -> Review:
-    from calc import cost, latency, memory
-    from calc.judge.decide import scenario_decision
-    from data import catalogue
-    from data.case import read_case
-    from ui.sheet import Filing, build_review
-
-    scenario, _ = read_case(case)
-    deployment, workload = scenario.deployment, scenario.workload
-    planned = memory.estimate_memory(deployment, workload)
-    load = latency.predict(scenario) if planned.fits else None
-    prices = cost.cost_of(scenario, load)
-    return build_review(
-        scenario,
-        memory.estimate_memory(deployment, workload, load.concurrency / deployment.replicas) if load else planned,
-        load,
-        scenario_decision(scenario, tuple(catalogue.gpus().values())),
-        sweep=latency.sweep(scenario) if load else None,
-        cost_per_million_tokens=prices.per_million_output_tokens if prices else None,
-        filing=Filing(created_at=datetime.now(UTC).date().isoformat()),
-        case=case,
-    )
 
 
 @main.command()

@@ -5,6 +5,7 @@ Each imports what only it needs, so that an estimate does not wait for the simul
 
 from __future__ import annotations
 
+import getpass
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,19 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from calc.cache.lives import NO_ATTENTION
 from calc.deployment import Deployment
-from calc.errors import InputError, PlimsollError, UnreadableFile
+from calc.errors import InputError, UnreadableFile
 from calc.messages import Message, msg
 from data.answers import bench_answer, decision_answer, latency_answer, memory_answer, waste_answer
 from data.case import read_case, read_deployment
 from data.case_evidence import read_evidence
 from data.case_fields import Fields, as_object
-from data.case_lines import split_cases
 
 if TYPE_CHECKING:
-    from calc.startup.log import StartupLog
-    from calc.startup.measured import MeasuredMemory
     from data.bundle_answer import FoundFile
-    from data.records import ReadResult, RunDeclaration
+    from data.intake import Declared
+    from data.records import ReadResult
     from data.store import Store
 
 BENCH_CASE: Mapping[str, Any] = {
@@ -39,11 +38,6 @@ BENCH_CASE: Mapping[str, Any] = {
 }
 """The load the simulator's speed is measured on."""
 BENCH_RUNS = 5
-ISO_DAY = len("2026-11-30")
-MAX_PROBE_BYTES = 10**6
-"""A probe writes some thousand; anything larger is not even looked at."""
-PROBE_TOOL = "plimsoll-probe"
-"""How the measuring process signs its result."""
 
 
 def estimate(case: Any) -> dict[str, Any]:
@@ -128,22 +122,14 @@ def decide(case: Any) -> dict[str, Any]:
     return decision_answer(decide_on_evidence(evidence), notes)
 
 
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UnreadableFile(
-            msg("The file {file} cannot be opened ({reason}): check its path.", file=str(path), reason=error.strerror)
-        ) from error
-
-
 def read(asked: Path | FoundFile) -> dict[str, Any]:
     """What one result file of another tool says, in our words; of a folder's file also what became of it there."""
     from data import formats
     from data.bundle_answer import outline
+    from data.intake import content_of
 
     if isinstance(asked, Path):
-        content = _content(asked)
+        content = content_of(asked)
         return _result_answer(formats.read(content, asked.name), content)
     item = asked.item
     if item.error is not None:
@@ -155,6 +141,7 @@ def read(asked: Path | FoundFile) -> dict[str, Any]:
 
 def _result_answer(result: ReadResult, content: bytes) -> dict[str, Any]:
     from data import formats
+    from data.intake import startup_answer
 
     return {
         "format": result.format,
@@ -165,101 +152,52 @@ def _result_answer(result: ReadResult, content: bytes) -> dict[str, Any]:
         ],
         "problems": [{"line": problem.line, "reason": str(problem.reason)} for problem in result.problems],
         "notes": list(result.notes),
-        **(_log_answer(result, content) if result.startup else {}),
+        **(startup_answer(result, content) if result.startup else {}),
     }
-
-
-def _log_answer(result: ReadResult, content: bytes) -> dict[str, Any]:
-    """A start-up log: its figures with their lines, and the start it measured, ready to be put into a case."""
-    from data.case_measured import log_answer, write_measured
-
-    assert result.startup is not None  # only called for logs
-    measured = _measured(result.startup, content)
-    return {"startup_log": log_answer(result.startup), "measured_memory": write_measured(measured)}
-
-
-def _measured(log: StartupLog, content: bytes) -> MeasuredMemory:
-    """What the log alone says: settings that it does not name are taken as the engine's defaults."""
-    from calc.startup.start import measured_start
-    from data import catalogue
-    from data.store import content_id
-    from data.store.database import utc_now
-
-    names = {entry.name for entry in catalogue.models().values()}
-    today = utc_now()[:ISO_DAY]
-    return measured_start(log, None, log_id=content_id(content), date=today, known_models=names).memory
 
 
 def ingest(asked: Path | FoundFile, declared: Path | None = None) -> dict[str, Any]:
-    """The ids under which a result file, a log or a probe line is stored; ``declared`` are facts about its runs.
+    """The ids under which a file of any kind is stored; ``declared`` are facts about its runs.
 
     Of a folder's file that adds to another, copies another or holds no result, why it is not stored.
     """
-    from data import formats
-    from data.bundle_answer import outline, reading_id
-    from data.store import content_id
-
-    if isinstance(asked, Path):
-        content = _content(asked)
-        probe = _probe_result(content)
-        result = None if probe else formats.read(content, asked.name)
-        return _ingested(result, probe, content, content_id(content), asked.name, declared)
-    item = asked.item
-    if item.error is not None:
-        content = item.file.load() if item.file.size_bytes <= MAX_PROBE_BYTES else b""
-        probe = _probe_result(content)
-        if not probe:
-            raise UnreadableFile(item.error)
-        return _ingested(None, probe, content, content_id(content), item.file.name, declared)
-    if not item.to_store:
-        return {"ids": []} | outline(asked)
-    stored = _ingested(item.result, {}, item.file.load(), reading_id(item), item.path, declared)
-    return stored | outline(asked)
-
-
-def _ingested(
-    result: ReadResult | None, probe: Mapping[str, Any], content: bytes, file_id: str, name: str, declared: Path | None
-) -> dict[str, Any]:
-    from data.case_measured import parse_measured
+    from data.bundle_answer import outline
+    from data.intake import take_item, take_path
     from data.store import Store, default_path
 
-    with Store(default_path()) as store:
-        if result is None:
-            added = store.add_probe(probe, measured_at=str(probe.get("started_at", "")))
-        elif result.startup is not None:
-            answer = _log_answer(result, content)
-            parse_measured(answer["measured_memory"])  # what no case could carry is refused here, once
-            added = store.add_startup_log(answer["startup_log"], answer["measured_memory"], name=name)
-        else:
-            facts = None if declared is None else _declaration(declared, store)
-            added = store.add_file(result, file_id=file_id, size_bytes=len(content))
-            if facts is not None:
-                store.declarations.declare(added.stored_ids[: len(result.runs)], facts[0], by=facts[1])
-        codes = [warning.code for warning in result.warnings] if result else []
-        codes += [one.code for run in store.runs(file_id=added.file_id) for one in run.warnings]
-    return {
-        "id": added.file_id,
-        "ids": list(added.stored_ids),
-        "already_there": added.already_there,
-        "warnings": list(dict.fromkeys(codes)),
-    }
+    with Store(default_path(), who=_system_user) as store:
+        facts = None if declared is None else _declaration(declared, store)
+        if isinstance(asked, Path):
+            return take_path(store, asked, facts)
+        return take_item(store, asked.item, facts) | outline(asked)
 
 
-def _declaration(path: Path, store: Store) -> tuple[RunDeclaration, str]:
-    from data.case_declaration import declaration_of_file
+def export(kind: str, form: str, to: Path) -> dict[str, Any]:
+    """Write every visible row of a kind to a file."""
+    from data.store import Store, default_path
 
-    return declaration_of_file(_content(path), [row.name for row in store.own_gpus()])
+    with Store(default_path(), who=_system_user) as store:
+        content = store.exports(kind, "parquet" if form == "parquet" else "csv")
+    to.write_bytes(content)
+    return {"file": str(to), "kind": kind, "bytes": len(content)}
 
 
-def _probe_result(content: bytes) -> dict[str, Any]:
-    """The last line of a probe's output; empty for any other file."""
-    if len(content) > MAX_PROBE_BYTES:
-        return {}
+def _system_user() -> str:
+    """Who runs the command, as the operating system knows them."""
+    from data.store import NOT_SIGNED_IN
+
     try:
-        found = split_cases(content)[-1]
-    except PlimsollError:
-        return {}
-    return found if isinstance(found, dict) and found.get("tool") == PROBE_TOOL else {}
+        return getpass.getuser()
+    except (KeyError, OSError):  # no name for this number, as in some containers
+        return NOT_SIGNED_IN
+
+
+def _declaration(path: Path, store: Store) -> Declared:
+    from data.case_declaration import declaration_of_file
+    from data.intake import Declared, content_of
+
+    facts, by = declaration_of_file(content_of(path), [row.name for row in store.own_gpus()])
+    return Declared(facts=facts, by=by)
 
 
 def bench_simulator(tell: Callable[[str], None]) -> dict[str, Any]:

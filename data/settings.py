@@ -12,11 +12,14 @@ from typing import Any
 
 from calc.errors import InputError
 from calc.messages import msg
+from calc.units import MIB
 
 DEFAULT_PATH = Path("plimsoll.toml")
 PATH_VARIABLE = "PLIMSOLL_CONFIG"
 TOKEN_VARIABLE = "PLIMSOLL_API_TOKEN"
 DEFAULT_KEEP_DAYS = 30
+DEFAULT_UPLOAD_MB = 200
+"""As large as an upload on the page."""
 SECTIONS = ("engines", "logs", "api", "recording")
 
 
@@ -30,6 +33,8 @@ class Settings:
     """Folder of request logs too large to upload."""
     api_token: str | None = None
     """``POST /api/runs`` answers only requests that carry it; ``None`` = the route is off."""
+    api_max_bytes: int = DEFAULT_UPLOAD_MB * MIB
+    """Most bytes of one request to it."""
     keep_days: int = DEFAULT_KEEP_DAYS
     """Recorded scrapes older than this are removed."""
 
@@ -45,7 +50,8 @@ def read_settings(path: Path | None = None) -> Settings:
         engines=MappingProxyType({str(name): str(url) for name, url in _section(given, "engines").items()}),
         logs_folder=Path(str(folder)) if folder else None,
         api_token=str(token) if token else None,
-        keep_days=int(_section(given, "recording").get("keep_days", DEFAULT_KEEP_DAYS)),
+        api_max_bytes=_whole(given, "api", "max_mb", DEFAULT_UPLOAD_MB) * MIB,
+        keep_days=_whole(given, "recording", "keep_days", DEFAULT_KEEP_DAYS),
     )
 
 
@@ -61,6 +67,20 @@ def _parse(path: Path) -> Mapping[str, Any]:
             )
         ) from error
     return given
+
+
+def _whole(given: Mapping[str, Any], section: str, name: str, default: int) -> int:
+    value = _section(given, section).get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(
+            msg(
+                "{name} of [{section}] must be a whole number, got {value}.",
+                name=name,
+                section=section,
+                value=str(value),
+            )
+        )
+    return value
 
 
 def _section(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:

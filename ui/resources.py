@@ -36,6 +36,7 @@ from probe.nvml import NvmlReport
 from ui import fields
 from ui.measuring import Desk
 from ui.text import t
+from ui.visitor import signed_in
 
 USUAL_REQUESTS = 1000
 """Simulated for one answer."""
@@ -82,24 +83,25 @@ def store_log(read: Mapping[str, Any], measured: Mapping[str, Any], name: str) -
     """Store what a start-up log said; figures that no scenario could carry are refused."""
     parse_measured(measured)
     outcome = store().add_startup_log(read, measured, name=name)
-    _forget_logs()
+    forget_logs()
     return outcome
 
 
 def remove_log(log_id: str) -> Action:
     """Hide a start-up log."""
     action = store().delete("startup_log", log_id)
-    _forget_logs()
+    forget_logs()
     return action
 
 
 def restore_log(action: Action) -> None:
     """Bring a removed start-up log back."""
     store().undo(action)
-    _forget_logs()
+    forget_logs()
 
 
-def _forget_logs() -> None:
+def forget_logs() -> None:
+    """Every session sees added or removed start-up logs in its next run."""
     startup_logs.clear()
     measured_starts.clear()
 
@@ -185,7 +187,7 @@ def example_values() -> fields.Values:
 @st.cache_resource(show_spinner=False)
 def store() -> Store:
     """The one database of this process."""
-    return Store(default_path())
+    return Store(default_path(), who=signed_in)
 
 
 @st.cache_resource(max_entries=2, show_spinner=False)
@@ -333,11 +335,6 @@ def sample(name: str) -> bytes:
 def logs_csv() -> bytes:
     """Every stored start-up log, for a spreadsheet."""
     return store().export_csv("startup_log")
-
-
-def runs_csv() -> bytes:
-    """Every stored run, for a spreadsheet."""
-    return store().export_csv("run")
 
 
 DRIVER_FRESH_S = 2
