@@ -122,6 +122,7 @@ def test_each_field_of_a_scenario_is_changed_by_one_of_these() -> None:
         "max_len",
         "currency",
         "measured",
+        "load_source",
     }
     covered = {key for change in CHANGES for key in change} | at_the_side
     usual = {key for key in fields.EMPTY if key.startswith(("slo_", "own_", "idle_", "prompt_", "output_"))}
