@@ -31,7 +31,7 @@ def plan_lines(case: Any, which: str, tools: Sequence[str], base_url: str) -> It
     """One line a cell, baseline first; the last line sums up. Without tools, the commands of all."""
     size, tools = _known(which, tools)
     scenario, notes = read_case(case)
-    found = plan(scenario)
+    found = plan(scenario, size)
     target = target_of(scenario, base_url)
     cells = found.part(size)
     for planned in cells:

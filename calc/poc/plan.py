@@ -12,7 +12,7 @@ from types import MappingProxyType
 from calc.latency import predict
 from calc.memory import MemoryReport, estimate_memory
 from calc.messages import Message, msg
-from calc.poc.axes import SWEEP_REQUESTS, Axes, axes_of
+from calc.poc.axes import Axes, axes_of
 from calc.poc.cells import CacheStrategy, Cell, Repetition
 from calc.poc.repetition import (
     REQUESTS_MULTIPLE,
@@ -38,6 +38,8 @@ REPEATS = 3
 """Of the cells a decision rests on: chance is only known from repeats."""
 FIRST_SEED = 1000
 """Tools' own seeds are 0, 1 and 42: prompts of earlier trials must not come back."""
+PACE_REQUESTS = 200
+"""Simulated to time a run: a closed loop keeps its pace."""
 HOST_FACTOR = 2.0
 """CPU memory for offload where none is planned, in KV pools of the GPU."""
 
@@ -146,11 +148,16 @@ STRATEGIES = (BASELINE, PAGED, PREFIX, OFFLOAD)
 REUSING = (PREFIX, OFFLOAD)
 
 
-def plan(scenario: Scenario, *, first_seed: int = FIRST_SEED) -> Plan:
-    """The evaluation matrix of a scenario: strategies × repetition × its own contexts × its own concurrencies."""
-    axes, memory = axes_of(scenario), estimate_memory(scenario.deployment)
+def plan(
+    scenario: Scenario, which: PlanSet = PlanSet.FULL, *, axes: Axes | None = None, first_seed: int = FIRST_SEED
+) -> Plan:
+    """The evaluation matrix of a scenario: strategies × repetition × its own contexts × its own concurrencies.
+
+    Only cells of ``which`` are worked out. ``axes``: those of the scenario, if they are known.
+    """
+    axes, memory = axes or axes_of(scenario), estimate_memory(scenario.deployment)
     builder = _Builder(scenario, axes, memory, first_seed)
-    cells = tuple(builder.planned(wish) for wish in _wishes(axes))
+    cells = tuple(builder.planned(wish) for wish in _wishes(axes, which))
     return Plan(
         axes=axes,
         cells=tuple(sorted(cells, key=_order)),
@@ -188,10 +195,11 @@ def _order(planned: PlannedCell) -> tuple[int, int, int, int]:
     return STRATEGIES.index(cell.strategy), cell.context_tokens, levels.index(cell.repetition), cell.concurrency
 
 
-def _wishes(axes: Axes) -> Iterator[_Wish]:
-    """Every wish once; one cell may be wished closed and open, for they are different runs."""
+def _wishes(axes: Axes, which: PlanSet) -> Iterator[_Wish]:
+    """Every wish once, smaller sets first; one cell may be wished closed and open, for they are different runs."""
     seen: set[tuple[Cell, bool]] = set()
-    for wish in itertools.chain(_minimal(axes), _recommended(axes), _full(axes)):
+    rising = (_minimal, _recommended, _full)[: list(PlanSet).index(which) + 1]
+    for wish in itertools.chain.from_iterable(wishes(axes) for wishes in rising):
         if (wish.cell, wish.open_loop) not in seen:
             seen.add((wish.cell, wish.open_loop))
             yield wish
@@ -304,5 +312,5 @@ class _Builder:
                 http=self._scenario.workload.http,
             )
             alone = replace(self._scenario, workload=workload)
-            self._rates[key] = predict(alone, memory=self._memory, requests=SWEEP_REQUESTS).request_rate_per_s
+            self._rates[key] = predict(alone, memory=self._memory, requests=PACE_REQUESTS).request_rate_per_s
         return self._rates[key]

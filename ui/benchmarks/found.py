@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import streamlit as st
 
 from calc.errors import InputError
 from calc.messages import Message
+from calc.poc.axes import Axes, axes_of
 from calc.poc.coverage import PlacedRun
-from calc.poc.plan import Plan, plan
+from calc.poc.plan import Plan, PlanSet, plan
 from calc.startup.match import short_name
 from data.catalogue import gpus_named
-from data.placed_runs import placed_runs
+from data.placed_runs import KnownRun, known_runs, placed_runs
 from data.store import Action, StoredFile, StoredRun
 from ui import resources
 from ui.resources import Asked
 
 
 @st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
-def _plan(key: str, _asked: Asked) -> Plan | Message:  # noqa: ARG001 - the key
+def _axes(key: str, _asked: Asked) -> Axes | Message:  # noqa: ARG001 - the key
     try:
-        return plan(_asked.scenario)
+        return axes_of(_asked.scenario)
     except InputError as error:
         return error.message
 
 
-def plan_of(asked: Asked) -> Plan | Message:
-    """The evaluation matrix of the scenario, or why there is none."""
-    return _plan(asked.key, asked)
+@st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
+def _plan(key: str, which: PlanSet, _asked: Asked) -> Plan | Message:
+    axes = _axes(key, _asked)
+    return axes if isinstance(axes, Message) else plan(_asked.scenario, which, axes=axes)
+
+
+def plan_of(asked: Asked, which: PlanSet) -> Plan | Message:
+    """The evaluation matrix of the scenario up to a set, or why there is none."""
+    return _plan(asked.key, which, asked)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +58,23 @@ class Kept:
         return next(one for one in self.placed if one.run_id == run_id)
 
 
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _known(mark: str) -> tuple[KnownRun, ...]:  # noqa: ARG001 - the key
+    return known_runs(resources.runs())
+
+
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _kept(mark: str, key: str, _asked: Asked) -> Kept:  # noqa: ARG001 - the keys
-    stored, plan_found = resources.runs(), plan_of(_asked)
-    levels = ((), ()) if isinstance(plan_found, Message) else (
-        plan_found.axes.contexts_tokens, plan_found.axes.concurrencies,
-    )  # fmt: skip
-    placed = placed_runs(stored, *levels)
+def _kept(mark: str, key: str, _asked: Asked) -> Kept:
+    stored, axes = resources.runs(), _axes(key, _asked)
+    levels = ((), ()) if isinstance(axes, Message) else (axes.contexts_tokens, axes.concurrencies)
+    placed = placed_runs(_known(mark), *levels)
     ours = tuple(run for run, row in zip(placed, stored, strict=True) if _is_ours(row, _asked))
     return Kept(stored=stored, placed=placed, ours=ours)
+
+
+@lru_cache
+def _gpu_ids(name: str) -> frozenset[str]:
+    return frozenset(gpu.id for gpu in gpus_named(name))
 
 
 def _is_ours(row: StoredRun, asked: Asked) -> bool:
@@ -66,8 +82,7 @@ def _is_ours(row: StoredRun, asked: Asked) -> bool:
     deployment, run = asked.scenario.deployment, row.run
     if not run.model or short_name(run.model) != short_name(deployment.model.name):
         return False
-    named = {gpu.id for gpu in gpus_named(run.gpu)} if run.gpu else set()
-    return not run.gpu or run.gpu in (deployment.gpu.id, deployment.gpu.name) or deployment.gpu.id in named
+    return not run.gpu or run.gpu == deployment.gpu.name or deployment.gpu.id in {run.gpu, *_gpu_ids(run.gpu)}
 
 
 def kept(asked: Asked) -> Kept:

@@ -26,26 +26,34 @@ ANY_HOST = "http://HOST:8000"
 
 
 def show(asked: Asked) -> None:
-    """The four steps, the grid, one cell with its commands and runs, and the plan to take away."""
-    with st.spinner(t("Planning the evaluation …")):
-        plan = found.plan_of(asked)
+    """The cells with their evidence, or the commands of one cell and the plan to take away."""
+    names = {"cells": t("Evidence"), "commands": t("Commands")}
+    look = parts.switch(t("Show"), names, "poc_show", "cells", linked=True)
     kept = found.kept(asked)
-    progress.show(asked, kept)
-    parts.section(t("Matrix"), t("Strategies × repetition × your contexts × your concurrencies."))
+    if look == "cells":
+        progress.show(asked, kept)
+        parts.section(t("Matrix"), t("Strategies × repetition × your contexts × your concurrencies."))
+    which = PlanSet(parts.switch(t("Set"), about_poc.sets(), "poc_set", PlanSet.RECOMMENDED.value))
+    plan = found.plan_of(asked, which)
     if isinstance(plan, Message):
         st.warning(t(plan), icon=":material/block:")
-        return
-    which = PlanSet(parts.switch(t("Set"), about_poc.sets(), "poc_set", PlanSet.RECOMMENDED.value))
-    cells = plan.part(which)
-    evidence = evidence_of((one.cell for one in cells), kept.ours)
-    planned = {one.cell for one in cells}
+    elif look == "cells":
+        _cells(plan, kept)
+    else:
+        _cell(asked, plan, kept)
+
+
+def _cells(plan: Plan, kept: Kept) -> None:
+    evidence = evidence_of((one.cell for one in plan.cells), kept.ours)
+    planned = {one.cell for one in plan.cells}
     in_plan = [one for one in evidence if one.cell in planned]
-    st.markdown(f"**{parts.escape(about_poc.set_sentence(plan, cells, in_plan))}**")
+    st.markdown(f"**{parts.escape(about_poc.set_sentence(plan, plan.cells, in_plan))}**")
     _grid(evidence)
+    for line in about_poc.contradictions(evidence):
+        st.warning(parts.escape(line), icon=":material/compare_arrows:")
     parts.notes(plan_notes(plan))
     if others := len(kept.placed) - len(kept.ours):
         parts.remarks([t("Runs of other models or GPUs are left out: {count:count}.", count=others)])
-    _cell(asked, plan, cells, evidence, kept)
 
 
 def _grid(evidence: Sequence[CellEvidence]) -> None:
@@ -57,8 +65,8 @@ def _grid(evidence: Sequence[CellEvidence]) -> None:
     st.caption(" · ".join(f"{about_poc.badge_word(code)}: {word}" for code, word in about_poc.state_words().items()))
 
 
-def _cell(asked: Asked, plan: Plan, cells: Sequence[PlannedCell], evidence: Sequence[CellEvidence], kept: Kept) -> None:
-    parts.section(t("One cell"), t("Its commands, ready to paste, and the runs that fill it."))
+def _cell(asked: Asked, plan: Plan, kept: Kept) -> None:
+    cells = plan.cells
     left, middle, right = st.columns([3, 2, 2], gap="medium")
     by_name = {one.name: one for one in cells}
     with left:
@@ -71,7 +79,7 @@ def _cell(asked: Asked, plan: Plan, cells: Sequence[PlannedCell], evidence: Sequ
     target = target_of(asked.scenario, url)
     parts.bullets([about_poc.why(planned), *about_poc.facts(planned)])
     _commands(plan, planned, target, tool)
-    _filled(planned, evidence, kept)
+    _filled(planned, evidence_of([planned.cell], kept.ours), kept)
     _downloads(plan, cells, target, tool)
 
 

@@ -174,6 +174,11 @@ def grid(evidence: Sequence[CellEvidence], context_tokens: int) -> list[Mapping[
     ]  # fmt: skip
 
 
+def contradictions(evidence: Sequence[CellEvidence]) -> list[str]:
+    """Cells whose runs do not agree, with what they say."""
+    return [f"{cell_name(one.cell)}: {t(one.why)}" for one in evidence if one.why is not None]
+
+
 def why(planned: PlannedCell) -> str:
     """Why a cell is in the plan."""
     return t(WHY[planned.purpose])
