@@ -72,16 +72,16 @@ def _item(file: GivenFile, columns: Mapping[str, str] | None) -> BundleItem:
     if file.left_out is not None or file.error is not None:
         return BundleItem(file=file, left_out=file.left_out, error=file.error)
     try:
-        result = read(_content(file), file.name, columns)
+        result = read(_content(file), file.path, columns)
     except PlimsollError as error:
         return BundleItem(file=file, error=error.message)
     except MemoryError:
-        return BundleItem(file=file, error=msg("{file}: it needs more memory than there is.", file=file.name))
+        return BundleItem(file=file, error=msg("{file}: it needs more memory than there is.", file=file.path))
     except _DEFECTS:
         # Our own defect must not cost the other files their answers; the log has it in full.
         _log.exception("reading %s", file.path)
         return BundleItem(
-            file=file, error=msg("{file}: it hit a defect of Plimsoll, please report it with the log.", file=file.name)
+            file=file, error=msg("{file}: it hit a defect of Plimsoll, please report it with the log.", file=file.path)
         )
     return BundleItem(file=file, result=result, suggestions=_suggestions(file, result))
 
@@ -92,13 +92,13 @@ def _content(file: GivenFile) -> bytes:
             msg(
                 "{file}: at most {limit:count} bytes are read, this file has {size:count}: "
                 "write it without per-request details.",
-                file=file.name,
+                file=file.path,
                 limit=MAX_FILE_BYTES,
                 size=file.size_bytes,
             )
         )
     content = file.load()
-    refuse_size(content, file.name)
+    refuse_size(content, file.path)
     return content
 
 

@@ -120,19 +120,20 @@ def _members(file: GivenFile) -> Iterator[GivenFile]:
     """The files of an archive; any other file is its own only member."""
     try:
         content = file.load() if _may_be_archive(file) else b""
-        if not content.startswith(ZIP) or is_workbook(content, file.name):
+        if not content.startswith(ZIP) or is_workbook(content, file.path):
             yield file
             return
-        archive = open_zip(content, file.name)
+        archive = open_zip(content, file.path)
     except PlimsollError as error:
         yield replace(file, error=error.message)
         return
     for member in archive.infolist():
         if not member.is_dir():
+            path = clean_path(f"{file.path}/{_member_name(member)}")
             yield GivenFile(
-                path=clean_path(f"{file.path}/{_member_name(member)}"),
+                path=path,
                 size_bytes=member.file_size,
-                load=partial(member_bytes, archive, member, file.name),
+                load=partial(member_bytes, archive, member, path),
             )
 
 

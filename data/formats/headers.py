@@ -50,6 +50,8 @@ _NO_MEANING = re.compile(r"[\s_\-@:.·|'\"*#]+")
 _INVISIBLE = re.compile("[\ufeff\u200b-\u200f\u2060]")
 _GLUED = ("avg", "mean", "median")
 _RANGE_WORD = re.compile(r"(?<![a-z])range(?![a-z])|范围|区间")
+OPEN = frozenset({"ambiguous_throughput", "ambiguous_latency", "ambiguous_batch"})
+"""Meanings that are none yet: always asked, never used as one of the others."""
 _BY_RATE_WORD: Mapping[str, str] = {
     **dict.fromkeys(("output", "decode", "generation", "gen", "输出", "生成"), "output_token_throughput"),
     **dict.fromkeys(("input", "prompt", "prefill", "输入"), "input_token_throughput"),
@@ -155,7 +157,7 @@ def _from_rate(named: str, unit: str | None) -> HeaderMeaning | None:
     word = _compact(named)
     if unit == "tok/s":
         code = "ambiguous_throughput" if not word else _BY_RATE_WORD.get(word)
-        return None if code is None else HeaderMeaning(code=code, unit="/s")
+        return None if code is None else HeaderMeaning(code=code, unit="/s", assumed=code in OPEN)
     return HeaderMeaning(code="request_throughput", unit="/s") if unit == "req/s" and not word else None
 
 
@@ -169,7 +171,9 @@ def _meaning(marked: str, statistic: str | None, unit: str | None) -> HeaderMean
     known = _unit_of_kind(FIELDS[code].kind, unit)
     if statistic is not None and statistic.startswith("other"):
         return HeaderMeaning(code="ignore")
-    assumed = marked.endswith("?") or (choice.has_statistic and choice.kind == "time" and statistic is None)
+    assumed = (
+        marked.endswith("?") or code in OPEN or (choice.has_statistic and choice.kind == "time" and statistic is None)
+    )
     return HeaderMeaning(
         code=code,
         statistic=(statistic or "mean") if choice.has_statistic else None,

@@ -53,7 +53,7 @@ def _uploads() -> list[UploadedFile]:
     )
     ways = {"files": t("Files"), "folder": t("A whole folder")}
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        way = parts.switch(t("Give"), ways, "bench_way", "files")
+        way = parts.switch(t("Upload as"), ways, "bench_way", "files")
         _samples()
     if way == "folder":
         return st.file_uploader(
@@ -76,18 +76,20 @@ def _desk(uploads: Sequence[UploadedFile]) -> None:
     mark = reading.mark_of(uploads)
     items = reading.read_uploads(uploads, columns.corrections(mark))
     _refused([item for item in items if item.error is not None])
-    found = [item for item in items if item.result is not None and item.belongs_to is None]
+    found = sorted(
+        (item for item in items if item.result is not None and item.belongs_to is None),
+        key=lambda item: not item.to_store,
+    )
     if len(items) > 1:
         st.markdown(f"**{parts.escape(about_upload.outline(items))}**")
     chosen = _choose([item for item in items if item.to_store])
     _others(items)
     if found:
         _look(mark, found)
-    number = sum(len(item.result.runs) + len(item.result.snapshots) for item in chosen if item.result)
     if found:
         st.button(
-            t("Store {number:count} load points", number=number), key="bench_store", type="primary",
-            icon=":material/save:", disabled=not number, on_click=_store, args=(mark, chosen),
+            t("Store {what}", what=about_upload.amount(chosen)), key="bench_store", type="primary",
+            icon=":material/save:", disabled=not any(about_upload.number(chosen)), on_click=_store, args=(mark, chosen),
         )  # fmt: skip
 
 
@@ -119,10 +121,10 @@ def _choose(items: Sequence[BundleItem]) -> list[BundleItem]:
 
 
 def _others(items: Sequence[BundleItem]) -> None:
-    rows = about_upload.other_rows(items)
-    if rows:
-        with st.expander(t("{number:count} files add nothing of their own", number=len(rows))):
-            parts.prose(rows)
+    lines = about_upload.others(items)
+    if lines:
+        with st.expander(t("{number:count} files add nothing of their own", number=len(lines))):
+            parts.bullets(lines)
 
 
 def _look(mark: Mark, items: Sequence[BundleItem]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from data.formats.bundle import BundleItem
 from data.records import ReadResult
@@ -17,17 +17,28 @@ _FACTS = ("gpu", "gpu_count", "tensor_parallel", "max_concurrency", "engine")
 def outline(items: Sequence[BundleItem]) -> str:
     """All files in one sentence."""
     stored = [item for item in items if item.to_store]
-    points = sum(len(item.result.runs) for item in stored if item.result)
-    refused, others = sum(item.error is not None for item in items), _others(items)
+    refused = sum(item.error is not None for item in items)
     return t(
-        "{files:count} files: {points:count} load points in {read:count} of them, {refused:count} could not be read, "
+        "{files:count} files: {read:count} hold {found}, {refused:count} could not be read, "
         "{others:count} add nothing of their own.",
-        files=len(items), points=points, read=len(stored), refused=refused, others=others,
+        files=len(items), found=amount(stored), read=len(stored), refused=refused, others=len(others(items)),
     )  # fmt: skip
 
 
-def _others(items: Sequence[BundleItem]) -> int:
-    return sum(item.error is None and not item.to_store for item in items)
+def number(items: Sequence[BundleItem]) -> tuple[int, int]:
+    """Load points and metrics snapshots."""
+    results = [item.result for item in items if item.result is not None]
+    return sum(len(result.runs) for result in results), sum(len(result.snapshots) for result in results)
+
+
+def amount(items: Sequence[BundleItem]) -> str:
+    """Load points and metrics snapshots, as far as there are any."""
+    points, snapshots = number(items)
+    if not snapshots:
+        return t("{number:count} load points", number=points)
+    if not points:
+        return t("{number:count} metrics snapshots", number=snapshots)
+    return t("{points:count} load points and {snapshots:count} metrics snapshots", points=points, snapshots=snapshots)
 
 
 def kind(result: ReadResult) -> str:
@@ -44,7 +55,10 @@ def kind(result: ReadResult) -> str:
 def findings(result: ReadResult) -> str:
     """Warnings by name, the gravest first."""
     found = about_validity.gravest_first(result.warnings)
-    return t(", ").join(f"{_SIGNS[one.severity]} {about_validity.name(one.code)}" for one in found) or "✓"
+    said = [f"{_SIGNS[one.severity]} {about_validity.name(one.code)}" for one in found]
+    if "columns_assumed" in result.notes:
+        said.insert(0, t("? columns to settle"))
+    return t(", ").join(said) or "✓"
 
 
 def file_row(item: BundleItem) -> dict[str, str]:
@@ -58,9 +72,9 @@ def file_row(item: BundleItem) -> dict[str, str]:
     }
 
 
-def other_rows(items: Sequence[BundleItem]) -> list[Mapping[str, str]]:
+def others(items: Sequence[BundleItem]) -> list[str]:
     """Files that add nothing of their own, and why."""
-    return [{t("File"): item.path, t("Why"): _why(item)} for item in items if item.error is None and not item.to_store]
+    return [f"{item.path} · {_why(item)}" for item in items if item.error is None and not item.to_store]
 
 
 def _why(item: BundleItem) -> str:
