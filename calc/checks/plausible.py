@@ -70,7 +70,7 @@ def _repair(facts: RunFacts) -> Message | None:
         return None
     what, factor, _ = next((one for one in fitting if (one[2].tpot.mean_s or 0.0) <= USUAL_TPOT_S), fitting[0])
     return msg(
-        "{what} {sign} {factor:count} would fit: choose that unit.",
+        "{what} {sign} {factor:count} would fit: choose that unit, or correct the file.",
         what=what,
         sign="x" if factor > 1 else "/",
         factor=max(factor, 1 / factor),

@@ -26,6 +26,8 @@ from ui.text import t
 BY, DONE = "declared_by", "facts_done"
 """The visitor's name, kept over pages; what the last answer did."""
 MOST_CHARACTERS = 120
+BOX_PIXELS = 220
+"""Least width of a box: three in a row, one on a phone."""
 Suggestions = Mapping[str, str | int]
 
 
@@ -36,7 +38,8 @@ def ask(run_ids: Sequence[str], suggestions: Suggestions | None = None) -> None:
     """
     wanted = set(run_ids)
     stored = [one for one in resources.runs() if one.run_id in wanted]
-    if done := state.get(DONE):
+    done_for, done = state.get(DONE) or ("", None)
+    if done and done_for == _token(run_ids):
         st.success(parts.escape(t(done)), icon=":material/check_circle:")
     facts = about_facts.missing(stored)
     if not facts:
@@ -55,7 +58,8 @@ def ask(run_ids: Sequence[str], suggestions: Suggestions | None = None) -> None:
         st.text_input(t("Your name"), key=BY, max_chars=MOST_CHARACTERS, persist_state="session")
         st.button(
             t("Declare for these runs"), key=f"facts_save_{_token(run_ids)}",
-            type="primary", icon=":material/edit_note:", on_click=_save, args=([one.run_id for one in stored], keys),
+            type="primary", icon=":material/edit_note:", on_click=_save,
+            args=([one.run_id for one in stored], keys, _token(run_ids)),
         )  # fmt: skip
 
 
@@ -100,16 +104,16 @@ def _widgets(facts: Sequence[str], hints: Suggestions, gpus: Mapping[str, str], 
     """One widget a fact; the keys under which their values are found."""
     keys = {fact: f"facts_{fact}_{token}" for fact in facts}
     flags = str((state.get(keys["engine_flags"]) if "engine_flags" in keys else "") or "")
-    if "strategy" in keys:  # other start options mean another strategy, so its box begins anew
-        keys["strategy"] += about_facts.hint_of_flags(flags)
-    columns = st.columns(3, gap="medium")
-    for place, fact in enumerate(facts):
-        with columns[place % len(columns)]:
-            _widget(fact, keys[fact], hints.get(fact), gpus, about_facts.hint_of_flags(flags))
+    answers = {**about_facts.from_flags(flags), **hints}
+    for fact in about_facts.TOLD_BY_FLAGS & keys.keys():
+        keys[fact] += str(answers.get(fact, ""))  # other start options mean another answer, so its box begins anew
+    with st.grid(3, min_column_width=BOX_PIXELS, gap="small"):
+        for fact in facts:
+            _widget(fact, keys[fact], answers.get(fact), gpus)
     return keys
 
 
-def _widget(fact: str, key: str, hint: str | int | None, gpus: Mapping[str, str], strategy: str) -> None:
+def _widget(fact: str, key: str, hint: str | int | None, gpus: Mapping[str, str]) -> None:
     options: dict[str, Any] = {"label": about_facts.label(fact), "key": key, "help": about_facts.explanation(fact)}
     if fact == "gpu_count":
         st.number_input(min_value=1, max_value=MAX_GPUS, value=int(hint) if hint else None, step=1, **options)
@@ -119,9 +123,12 @@ def _widget(fact: str, key: str, hint: str | int | None, gpus: Mapping[str, str]
         known = list(catalogue.models()) if fact == "model" else sorted({row.id for row in catalogue.engines()})
         given = str(hint) if hint else None
         names = [*([given] if given and given not in known else []), *known]
-        st.selectbox(options=names, index=names.index(given) if given else None, accept_new_options=True, **options)
+        st.selectbox(
+            options=names, index=names.index(given) if given else None, accept_new_options=True,
+            placeholder=t("choose or type"), **options,
+        )  # fmt: skip
     elif fact in about_facts.AXES:
-        _box(about_facts.choices(fact), strategy if fact == "strategy" else None, options)
+        _box(about_facts.choices(fact), str(hint) if hint else None, options)
     else:
         st.text_input(max_chars=MAX_CHARACTERS if fact == "engine_flags" else MOST_CHARACTERS, **options)
 
@@ -135,7 +142,7 @@ def _box(names: Mapping[str, str], chosen: str | None, options: Mapping[str, Any
 
 
 @state.callback
-def _save(run_ids: Sequence[str], keys: Mapping[str, str]) -> None:
+def _save(run_ids: Sequence[str], keys: Mapping[str, str], token: str) -> None:
     state.put(**{DONE: None})
     given: dict[str, Any] = {fact: state.get(key) or None for fact, key in keys.items()}
     declaration = cleaned(RunDeclaration(**given))
@@ -143,4 +150,4 @@ def _save(run_ids: Sequence[str], keys: Mapping[str, str]) -> None:
         raise InputError(msg("no fact was chosen: choose at least one."))
     by = one_line(state.get(BY) or "", t("Your name"))
     resources.store().declarations.declare(run_ids, declaration, by=by)
-    state.put(**{DONE: msg("Declared. Load points: {number:count}.", number=len(run_ids))})
+    state.put(**{DONE: (token, msg("Declared. Load points: {number:count}.", number=len(run_ids)))})

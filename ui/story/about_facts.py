@@ -21,6 +21,8 @@ AXES: Mapping[str, Sequence[str]] = {
     "session_group": tuple(SessionGroup),
 }
 """Facts with a closed list of answers."""
+TOLD_BY_FLAGS = {"strategy", "gpu_count"}
+"""Facts that start options may mean."""
 
 
 def label(fact: str) -> str:
@@ -96,10 +98,11 @@ def likely_first(gpu_names: Mapping[str, str], suggestions: Mapping[str, str | i
     return {code: gpu_names[code] for code in (*named, *gpu_names) if code in gpu_names}
 
 
-def hint_of_flags(flags: str) -> str:
-    """The strategy that start options mean; empty when they do not say."""
-    strategy = flag_hints(flags).strategy
-    return strategy.value if strategy else ""
+def from_flags(flags: str) -> dict[str, str | int]:
+    """What start options mean, as answers of the form."""
+    found = flag_hints(flags)
+    told = {"strategy": found.strategy.value if found.strategy else None, "gpu_count": found.gpu_count}
+    return {fact: value for fact, value in told.items() if value is not None}
 
 
 def hint_of_hits(stored: Sequence[StoredRun]) -> str:
