@@ -15,7 +15,7 @@ match parts.switch(t("View"), names, "live_view", "now", linked=True):
     case "recorded":
         recorded.show(slo)
     case "paste":
-        paste.show()
+        paste.show(slo)
     case _:
         now.show(slo)
 

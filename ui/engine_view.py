@@ -17,13 +17,13 @@ from ui.story.words import Figure
 from ui.text import t
 
 
-def understand(first: bytes, second: bytes | None) -> tuple[ReadResult, MetricsSnapshot]:
-    """The metrics in a text; with a second, later text the difference of both."""
+def understand(first: bytes, second: bytes | None, seconds: float | None = None) -> tuple[ReadResult, MetricsSnapshot]:
+    """The metrics in a text; with a second, later text the difference of both, ``seconds`` apart if nothing says so."""
     earlier = _read(first)
     if second is None:
         return earlier, earlier.snapshots[0]
     later = _read(second)
-    return later, difference(earlier.snapshots[0], later.snapshots[0])
+    return later, difference(earlier.snapshots[0], later.snapshots[0], seconds)
 
 
 def _read(content: bytes) -> ReadResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 
@@ -52,6 +52,17 @@ class Timeline:
     def course(self, name: str) -> tuple[float | None, ...]:
         """The values of a course, all unknown where it is absent."""
         return self.courses.get(name, (None,) * len(self.times_s))
+
+
+def cut(line: Timeline, first_s: float, last_s: float) -> Timeline:
+    """The stretch of a timeline between two moments."""
+    kept = [place for place, at_s in enumerate(line.times_s) if first_s <= at_s <= last_s]
+    return replace(
+        line,
+        times_s=tuple(line.times_s[place] for place in kept),
+        courses={name: tuple(values[place] for place in kept) for name, values in line.courses.items()},
+        marks=tuple(mark for mark in line.marks if first_s <= mark.at_s <= last_s),
+    )
 
 
 Read = Callable[[MetricsSnapshot], float | None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -9,12 +10,13 @@ import streamlit as st
 from calc.errors import PlimsollError
 from calc.evidence import Evidence, Provenance
 from calc.judge.decide import decide
+from calc.judge.decision import Decision
 from calc.workload import Slo
 from data.live.entry import Entry, Recording
 from data.live.recorder import Desk
 from data.live.recording_file import read_recording
 from data.live.timeline import Timeline, timeline
-from data.live.window import Window, evidence_of
+from data.live.window import Window, evidence_of, window_of
 from data.settings import Settings, read_settings
 from data.store.recordings import StoredRecording
 from ui import resources
@@ -73,10 +75,27 @@ def opened(stored: StoredRecording) -> Opened:
     return _opened(stored.recording.recording_id, stored.last_id, stored.recording)
 
 
+@st.cache_resource(max_entries=4 * KEPT, show_spinner=False)
+def _summed(key: str, first_s: float, last_s: float, slo: Slo, _opened: Opened) -> Diagnosed | None:  # noqa: ARG001 - the key
+    inside = [entry for entry in _opened.entries if first_s <= entry.at_s <= last_s]
+    window = window_of(inside, last_s - first_s)
+    return None if window is None else diagnosed(window, _opened.recording.engine, slo)
+
+
+def summed(opened: Opened, first_s: float, last_s: float, slo: Slo) -> Diagnosed | None:
+    """A stretch of a recording summed up and diagnosed; ``None`` with fewer than two scrapes in it."""
+    key = f"{opened.recording.recording_id} {len(opened.entries)} {opened.entries[-1].at_s}"
+    return _summed(key, first_s, last_s, slo, opened)
+
+
 def diagnosed(window: Window, engine: str, slo: Slo) -> Diagnosed:
     """What the evidence of a window says, held against the scenario's targets."""
-    known = {one.metric: one for one in (*targets(slo), *evidence_of(window, engine))}
-    return Diagnosed(window=window, decision=decide(known))
+    return Diagnosed(window=window, decision=judged(evidence_of(window, engine), slo))
+
+
+def judged(measured: Sequence[Evidence], slo: Slo) -> Decision:
+    """What measured figures point to, held against the scenario's targets and nothing else of it."""
+    return decide({one.metric: one for one in (*targets(slo), *measured)})
 
 
 def targets(slo: Slo) -> list[Evidence]:

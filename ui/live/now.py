@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import streamlit as st
 
 from calc.workload import Slo
 from data.live.entry import Entry, Kind
 from data.live.recorder import LONGEST_S, SHORTEST_S, Look, Watcher
-from data.live.timeline import timeline
+from data.live.timeline import cut, timeline
 from data.live.window import window_of
 from ui import parts, state
 from ui.live import desk, shown
@@ -88,7 +87,7 @@ def _watched(watcher: Watcher, slo: Slo) -> None:
         """The engine as its thread saw it last; this never waits for the engine."""
         look = watcher.look()
         _say(look)
-        _panel(look.recent, look.engine, slo, "measured")
+        _panel(look, slo)
 
     ticking()
 
@@ -101,15 +100,13 @@ def _say(look: Look) -> None:
     st.caption(f":material/schedule: {about_live.status(look, time.time())}")
 
 
-def _panel(entries: Sequence[Entry], engine: str, slo: Slo, kind: str, window_s: float = WINDOW_S) -> None:
+def _panel(look: Look, slo: Slo) -> None:
     """Answer, diagnosis, courses and figures of the newest lines."""
-    window = window_of(entries, window_s)
-    shown.answer(window, engine, slo, kind)
-    if window is None:
-        return
-    shown.courses(timeline(entries[-DRAWN:]), "live_courses")
-    shown.hand_over(window, engine, kind, "live")
-    shown.exported(window.snapshot, kind, "live_items")
+    window = window_of(look.recent, WINDOW_S)
+    found = None if window is None else desk.diagnosed(window, look.engine, slo)
+    shown.answer(found, "measured")
+    shown.courses(timeline(look.recent[-DRAWN:]), "live_courses")
+    shown.rest(found, look.engine, "measured", "live")
 
 
 def _player() -> None:
@@ -140,15 +137,17 @@ def _replayed(slo: Slo) -> None:
         if playing and place >= last:
             state.put(**{PLAYING: False})
             st.rerun()
-        entries = opened.entries[:place]
-        st.caption(f":material/science: {_when(entries)}")
-        _panel(entries, opened.recording.engine, slo, "sample", REPLAY_WINDOW_S)
+        newest = opened.entries[place - 1]
+        st.caption(f":material/science: {_when(newest)}")
+        found = desk.summed(opened, newest.at_s - REPLAY_WINDOW_S, newest.at_s, slo)
+        shown.answer(found, "sample")
+        shown.courses(cut(opened.line, opened.line.times_s[0], newest.at_s), "live_courses")
+        shown.rest(found, opened.recording.engine, "sample", "live")
 
     stepping()
 
 
-def _when(entries: Sequence[Entry]) -> str:
-    newest = entries[-1]
+def _when(newest: Entry) -> str:
     at = about_live.clock(newest.at_s)
     if newest.kind is Kind.GAP and newest.problem is not None:
         return f"{at} · {t(newest.problem.sentence(t('the engine')))}"

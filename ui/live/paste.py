@@ -6,17 +6,18 @@ import hashlib
 
 import streamlit as st
 
+from calc.workload import Slo
 from data.live.recording_file import looks_like_recording, read_recording
 from data.sources.prometheus import evidence
 from ui import engine_view, parts, resources, state
-from ui.live import shown
+from ui.live import desk, shown
 from ui.text import t
 
 KINDS = ["txt", "prom", "metrics", "jsonl"]
 MOST_MB = 50
 
 
-def show() -> None:
+def show(slo: Slo) -> None:
     """The texts or the file, then what they say."""
     left, right = st.columns(2, gap="medium")
     with left:
@@ -26,21 +27,31 @@ def show() -> None:
             t("Or upload it, or the file of a recording"), key="engine_file", type=KINDS, max_upload_size=MOST_MB
         )
         later = st.file_uploader(t("A later one, for rates"), key="engine_later", type=KINDS[:3], max_upload_size=20)
+        seconds = None if later is None else _apart()
     if first is not None and looks_like_recording(first.getvalue()):
         _recording(first.getvalue(), first.name)
         return
-    _texts(first.getvalue() if first else (pasted or "").encode(), later.getvalue() if later else None)
+    given = first.getvalue() if first else (pasted or "").encode()
+    _texts(given, later.getvalue() if later else None, seconds, slo)
 
 
-def _texts(given: bytes, later: bytes | None) -> None:
+def _apart() -> float | None:
+    """Texts seldom carry a time; without one there are percentiles and shares of the window, but no rates."""
+    return st.number_input(t("Seconds between the two"), 0.1, None, None, 1.0, key="engine_apart")
+
+
+def _texts(given: bytes, later: bytes | None, seconds: float | None, slo: Slo) -> None:
     kind = "measured" if given else "sample"
     if kind == "sample":
         said = t("Shown is a made-up sample; paste the text of your engine's /metrics to see yours.")
         st.caption(f":material/science: {said}")
-    result, snapshot = engine_view.understand(given or resources.sample("sample-metrics.txt"), later)
+    result, snapshot = engine_view.understand(given or resources.sample("sample-metrics.txt"), later, seconds)
+    known = evidence(snapshot)
     parts.answer(engine_view.sentence(snapshot), engine_view.figures(snapshot, kind), good=engine_view.calm(snapshot))
+    shown.layers(desk.judged(known, slo))
+    shown.offer(known, kind, "paste")
     parts.section(t("Three layers"))
-    parts.table(engine_view.rows(evidence(snapshot), kind), key="engine_rows")
+    parts.table(engine_view.rows(known, kind), key="engine_rows")
     shown.exported(snapshot, kind, "paste_items")
     for warning in result.warnings:
         st.warning(t(warning.text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import streamlit as st
@@ -11,8 +10,7 @@ import streamlit as st
 from calc.trend import Trend, trend
 from calc.workload import Slo
 from data.live.recording_file import SUFFIX, write_recording
-from data.live.timeline import Event, Timeline
-from data.live.window import window_of
+from data.live.timeline import Event, Timeline, cut
 from data.store import Action
 from data.store.recordings import MAX_EXPORTED, StoredRecording
 from ui import parts, resources, state
@@ -48,10 +46,9 @@ def show(slo: Slo) -> None:
 def _span(opened: Opened, slo: Slo, kind: str) -> None:
     """The chosen stretch of time: answer, courses, drift, events."""
     first_s, last_s = _scrub(opened.line)
-    entries = [entry for entry in opened.entries if first_s <= entry.at_s <= last_s]
-    window = window_of(entries, last_s - first_s)
-    shown.answer(window, opened.recording.engine, slo, kind)
-    line = _cut(opened.line, first_s, last_s)
+    found = desk.summed(opened, first_s, last_s, slo)
+    shown.answer(found, kind)
+    line = cut(opened.line, first_s, last_s)
     shown.courses(line, "recorded_courses")
     parts.section(
         t("Drift"),
@@ -61,9 +58,7 @@ def _span(opened: Opened, slo: Slo, kind: str) -> None:
     if line.marks:
         with st.expander(t("What happened when"), icon=":material/flag:"):
             parts.table(about_live.mark_rows(line.marks), key="recorded_marks")
-    shown.hand_over(window, opened.recording.engine, kind, "recorded")
-    if window is not None:
-        shown.exported(window.snapshot, kind, "recorded_items")
+    shown.rest(found, opened.recording.engine, kind, "recorded")
 
 
 def _scrub(line: Timeline) -> tuple[float, float]:
@@ -76,16 +71,6 @@ def _scrub(line: Timeline) -> tuple[float, float]:
         format="HH:mm:ss" if short else "MM-DD HH:mm", key=key,
     )  # fmt: skip
     return chosen[0].timestamp(), chosen[1].timestamp()
-
-
-def _cut(line: Timeline, first_s: float, last_s: float) -> Timeline:
-    kept = [place for place, at_s in enumerate(line.times_s) if first_s <= at_s <= last_s]
-    return replace(
-        line,
-        times_s=tuple(line.times_s[place] for place in kept),
-        courses={name: tuple(values[place] for place in kept) for name, values in line.courses.items()},
-        marks=tuple(mark for mark in line.marks if first_s <= mark.at_s <= last_s),
-    )
 
 
 def _trends(line: Timeline) -> Mapping[str, Trend | None]:

@@ -5,38 +5,53 @@ from __future__ import annotations
 import streamlit as st
 
 from calc.evidence import Evidence
-from calc.judge.decision import Outcome
-from calc.workload import Slo
+from calc.judge.decision import Decision, Outcome
 from data.live.timeline import Timeline
-from data.live.window import Window, evidence_of
+from data.live.window import evidence_of
 from data.records import MetricsSnapshot
 from ui import parts, state
 from ui.charts import live as charts
-from ui.live import desk
 from ui.story import about_live
+from ui.story.about_live import Diagnosed
 from ui.text import t
 
 FEWEST_DRAWN = 2
 
 
-def answer(window: Window | None, engine: str, slo: Slo, kind: str) -> None:
+def answer(found: Diagnosed | None, kind: str) -> None:
     """What the window says in one sentence, its numbers, and the state of the three layers behind it."""
-    if window is None:
-        st.info(
-            t("Two scrapes are needed before anything can be said: wait a moment."), icon=":material/hourglass_top:"
-        )
+    if found is None:
+        st.info(t("Two scrapes are needed before anything can be said."), icon=":material/hourglass_top:")
         return
-    found = desk.diagnosed(window, engine, slo)
-    parts.answer(about_live.sentence(found), about_live.figures(window, kind), good=about_live.calm(found.decision))
+    figures = about_live.figures(found.window, kind)
+    parts.answer(about_live.sentence(found), figures, good=about_live.calm(found.decision))
     parts.prose(about_live.layer_rows(found.decision))
-    parts.notes([*window.notes, *(found.decision.missing if found.decision.outcome is Outcome.MEASURE_FIRST else ())])
+    parts.notes(found.window.notes)
+    _missing(found.decision)
 
 
-def hand_over(window: Window | None, engine: str, kind: str, key: str) -> None:
-    """The button that lets the decision rest on the window, where it was measured."""
-    if window is None:
-        return
-    measured = evidence_of(window, engine)
+def layers(decision: Decision) -> None:
+    """The diagnosis in one line, and the three layers behind it."""
+    st.markdown(f"**{parts.escape(about_live.diagnosed(decision))}**")
+    parts.prose(about_live.layer_rows(decision))
+    _missing(decision)
+
+
+def _missing(decision: Decision) -> None:
+    """What to measure, where the figures decide nothing."""
+    if decision.outcome is Outcome.MEASURE_FIRST:
+        parts.notes(decision.missing)
+
+
+def rest(found: Diagnosed | None, engine: str, kind: str, key: str) -> None:
+    """Below the courses: the hand-over, and every figure by layer."""
+    if found is not None:
+        offer(evidence_of(found.window, engine), kind, key)
+        exported(found.window.snapshot, kind, f"{key}_items")
+
+
+def offer(measured: tuple[Evidence, ...], kind: str, key: str) -> None:
+    """The button that lets the decision rest on these figures."""
     st.button(
         t("Use as evidence"), key=f"{key}_use", icon=":material/balance:", disabled=kind == "sample",
         on_click=_take, args=(measured,),

@@ -76,6 +76,14 @@ def sentence(found: Diagnosed) -> str:
     )
 
 
+def diagnosed(decision: Decision) -> str:
+    """The diagnosis and what would be done, of figures whose span is said elsewhere."""
+    return t(
+        "Diagnosis: {diagnosis}. What the conditions point to: {outcome}.",
+        diagnosis=diagnosis(decision), outcome=OUTCOMES[decision.outcome],
+    )  # fmt: skip
+
+
 def figures(window: Window, kind: str) -> list[Figure]:
     """KV usage, hit rate, TTFT, waiting and output of the window."""
     of = window.snapshot
