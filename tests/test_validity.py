@@ -243,6 +243,7 @@ def test_latency_that_rises_through_an_overloaded_run_is_a_trend_and_noise_is_no
 def test_gpus_that_share_unevenly_are_found() -> None:
     assert imbalanced(((0.9, 0.88, 0.93), (70e9, 69e9, 70e9))) is None
     assert imbalanced(((0.9, None), ())) is None
+    assert imbalanced(((0.04, 0.01),)) is None, "both idle"
     uneven = imbalanced(((0.9, 0.4),))
     assert uneven is not None
     assert uneven.code == "imbalanced_gpus"

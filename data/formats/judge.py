@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from calc.checks.gpus import imbalanced, too_few_samples
-from calc.checks.validity import DECLARED, RunFacts, ValidityFinding, across_runs, check_run
+from calc.checks.validity import RunFacts, ValidityFinding, across_runs, check_run
 from calc.evidence import Percentiles
 from calc.hardware import Gpu
 from calc.messages import msg
 from data.declared import reuse_declared
 from data.prefill_limits import NO_OWN, prefill_limit
-from data.records import BenchmarkRun, GpuLog, LatencyStats, RunDeclaration, RunWarning
+from data.records import BenchmarkRun, LatencyStats, RunDeclaration, RunWarning
 
 HAND_MADE = ""
 """``tool`` of a run read from somebody's own table."""
 DELAY_STATISTICS = ("p99", "p95", "p90", "mean")
 """Of the client's delay, the first that is there counts."""
-BUSY_SHARE = 0.1
-"""GPUs that are all below it did nothing, so no split can be seen."""
-
 _SHARED = (
     "tool", "model", "engine", "gpu", "gpu_count", "request_rate_per_s", "request_rate_is_infinite", "max_concurrency",
     "achieved_concurrency", "peak_concurrency", "num_prompts", "completed", "failed", "incomplete", "success_share",
@@ -93,16 +89,6 @@ def warnings_of_file(runs: Sequence[BenchmarkRun]) -> tuple[tuple[RunWarning, ..
             by_code.setdefault(finding.code, []).append(finding)
     warnings = tuple(_joined(findings, len(runs)) for findings in by_code.values())
     return warnings, tuple(dict.fromkeys(note for run in runs for note in _notes(run)))
-
-
-def warnings_of_log(log: GpuLog, codes: Sequence[str] = ()) -> tuple[RunWarning, ...]:
-    """Findings on a log of GPU readings; ``codes`` are those only its reader can know."""
-    busy = log.busy_shares if max((share or 0.0 for share in log.busy_shares), default=0.0) >= BUSY_SHARE else ()
-    found = (too_few_samples(log.samples), imbalanced((busy, log.memory_used_peaks_bytes)))
-    computed = [_warning(finding) for finding in found if finding is not None]
-    known = {warning.code for warning in computed}
-    flagged = (RunWarning(code=code, severity=DECLARED[code][0], text=DECLARED[code][1]) for code in codes)
-    return (*computed, *(warning for warning in flagged if warning.code not in known))
 
 
 def _joined(findings: Sequence[ValidityFinding], runs: int) -> RunWarning:
