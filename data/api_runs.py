@@ -32,7 +32,7 @@ from data.case_declaration import BY, read_declaration
 from data.formats.bundle import read_files
 from data.formats.bundle_files import files_of, given
 from data.intake import Declared, take_item
-from data.settings import read_settings
+from data.settings import Settings, read_settings
 from data.store import Store
 
 ACTOR = "api token"
@@ -40,6 +40,7 @@ ACTOR = "api token"
 MAX_FILES = 100
 """Files of one request; a folder with more is better packed as ZIP."""
 MAX_FIELD_BYTES = MIB
+DRAINED_BYTES = 8 * MIB
 EXAMPLE = '{"gpu": "h100-sxm"}'
 AT_ONCE = asyncio.Semaphore(2)
 """Uploads taken in at the same time: each may hold a whole file in memory."""
@@ -59,29 +60,39 @@ class _Sent:
 
 async def answer(request: Request, store: Callable[[], Store], stored: Callable[[], None]) -> JSONResponse:
     """The whole answer to one request; ``stored`` is called when something was added."""
+    body_parts = _Counted(request)
     try:
         settings = await run_in_threadpool(read_settings)
-    except InputError as error:
-        return _said(500, str(error))
+        refusal = _refusal(request, settings)
+        if refusal is None:
+            async with AT_ONCE:
+                sent = await _received(request, body_parts.within(settings.api_max_bytes))
+                status, body = await run_in_threadpool(_taken, store(), sent)
+            stored()
+            return JSONResponse(body, status)
+    except _TooLarge:
+        refusal = _too_large(settings)
+    except StoreError as error:
+        refusal = _said(500, str(error))
+    except PlimsollError as error:
+        refusal = _said(400, str(error))
+    if request.headers.get("expect", "").lower() != "100-continue":
+        await body_parts.drain()
+    return refusal
+
+
+def _refusal(request: Request, settings: Settings) -> JSONResponse | None:
+    """What can be said before any of the body is read; None = go on."""
     if settings.api_token is None:
         return _said(404, "Uploads are off here: the operator sets a token in the configuration.")
     if not _may(request, settings.api_token):
         return _said(401, "A token was expected: send it as Authorization: Bearer …", {"WWW-Authenticate": "Bearer"})
-    limit = settings.api_max_bytes
-    if _announced(request) > limit:
-        return _said(413, f"At most {limit // MIB} MiB are taken at once: send fewer files or packed ones.")
-    async with AT_ONCE:
-        try:
-            sent = await _received(request, limit)
-            status, body = await run_in_threadpool(_taken, store(), sent)
-        except _TooLarge:
-            return _said(413, f"At most {limit // MIB} MiB are taken at once: send fewer files or packed ones.")
-        except StoreError as error:
-            return _said(500, str(error))
-        except PlimsollError as error:
-            return _said(400, str(error))
-    stored()
-    return JSONResponse(body, status)
+    return _too_large(settings) if _announced(request) > settings.api_max_bytes else None
+
+
+def _too_large(settings: Settings) -> JSONResponse:
+    most = settings.api_max_bytes // MIB
+    return _said(413, f"At most {most} MiB are taken at once: send fewer files, or packed ones.")
 
 
 def _said(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
@@ -99,9 +110,41 @@ def _announced(request: Request) -> int:
     return int(length) if length.isdecimal() else 0
 
 
-async def _received(request: Request, limit: int) -> _Sent:
-    """Files and declaration; reading stops as soon as too many bytes have come, whatever was announced."""
-    counted = Request(request.scope, _Counted(request, limit))
+class _Counted:
+    """Hands on the body, and refuses to go on beyond a limit, whatever length was announced."""
+
+    def __init__(self, request: Request) -> None:
+        self._receive, self._left, self._ended = request.receive, 0, False
+
+    def within(self, limit: int) -> _Counted:
+        """From here on so many bytes may come."""
+        self._left = limit
+        return self
+
+    async def __call__(self) -> AsgiMessage:
+        message = await self._receive()
+        self._ended = message["type"] != "http.request" or not message.get("more_body", False)
+        self._left -= len(message.get("body", b""))
+        if self._left < 0:
+            raise _TooLarge
+        return message
+
+    async def drain(self) -> None:
+        """Throw away a little of what still comes: a client cut off while it sends never sees the answer.
+
+        One that asks before it sends (curl does, above a megabyte) need not be waited for.
+        """
+        self._left = DRAINED_BYTES
+        while not self._ended:
+            try:
+                await self()
+            except _TooLarge:
+                return
+
+
+async def _received(request: Request, body_parts: _Counted) -> _Sent:
+    """Files and declaration."""
+    counted = Request(request.scope, body_parts)
     if request.headers.get("content-type", "").lower().startswith("multipart/"):
         return await _form(counted)
     name = unquote(request.headers.get("x-filename", "")).strip()
@@ -111,20 +154,6 @@ async def _received(request: Request, limit: int) -> _Sent:
     if not content:
         raise InputError(msg("a file was expected, the body is empty: send its bytes."))
     return _Sent(files=[(name, content)], declaration=request.headers.get("x-declaration"))
-
-
-class _Counted:
-    """Hands on the body, and refuses to go on beyond the limit."""
-
-    def __init__(self, request: Request, limit: int) -> None:
-        self._receive, self._left = request.receive, limit
-
-    async def __call__(self) -> AsgiMessage:
-        message = await self._receive()
-        self._left -= len(message.get("body", b""))
-        if self._left < 0:
-            raise _TooLarge
-        return message
 
 
 async def _form(request: Request) -> _Sent:
