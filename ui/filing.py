@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -11,7 +12,10 @@ import streamlit as st
 
 from calc import MODEL_VERSION
 from calc.cost import cost_of
+from calc.poc.status import gap
+from data.run_evidence import same_deployment
 from ui import parts, resources, state, text
+from ui.benchmarks import found, progress
 from ui.glossary import OUTCOMES
 from ui.resources import Asked
 from ui.sheet import (
@@ -76,7 +80,7 @@ def draft(asked: Asked, filing: Filing) -> Review:
     latency = resources.latency(asked) if memory.fits else None
     runs = [one for one in resources.runs() if one.is_evidence]
     cost = cost_of(scenario, latency)
-    return build_review(
+    review = build_review(
         scenario,
         memory,
         latency,
@@ -84,10 +88,12 @@ def draft(asked: Asked, filing: Filing) -> Review:
         sweep=resources.load_sweep(asked) if latency else None,
         runs=[stored.run for stored in runs],
         caveats=[stored.caveats for stored in runs],
+        refused=sum(not one.is_evidence and same_deployment(one.run, scenario.deployment) for one in resources.runs()),
         cost_per_million_tokens=cost.per_million_output_tokens if cost else None,
         filing=filing,
         case=state.canonical(asked),
     )
+    return replace(review, missing=(*gap(progress.required(asked, found.kept(asked))), *review.missing))
 
 
 def figures(review: Review) -> list[Figure]:

@@ -56,6 +56,21 @@ def status(runs: Sequence[PlacedRun], watched: Watched) -> tuple[Required, ...]:
     )
 
 
+def gap(required: Sequence[Required]) -> tuple[Message, ...]:
+    """What a review is told of the evaluation: how much is there, and the first figure that is not."""
+    missing = [one for one in required if not one.measured]
+    if not missing:
+        return ()
+    return (
+        msg(
+            "Evaluation: {done:count} of {all:count} figures are there; first missing: {title}",
+            done=len(required) - len(missing),
+            all=len(required),
+            title=missing[0].title,
+        ),
+    )
+
+
 def _of(runs: Sequence[PlacedRun], strategy: CacheStrategy) -> list[PlacedRun]:
     return [run for run in runs if run.cell is not None and run.cell.strategy is strategy]
 
