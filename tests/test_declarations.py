@@ -223,6 +223,17 @@ def test_declarations_can_be_taken_away_as_a_table(store: Store) -> None:
     assert b"'=cmd" in store.export_csv("declaration")
 
 
+def test_a_declaration_made_by_mistake_can_be_taken_back(store: Store) -> None:
+    (run_id,) = add(store, FAST)
+    (first,) = store.declarations.declare([run_id], RunDeclaration(gpu="h100-sxm"), by="Ada")
+    (second,) = store.declarations.declare([run_id], RunDeclaration(gpu="h200"), by="Bob")
+    removed = store.delete("declaration", second.declaration_id)
+    assert store.runs()[0].run.gpu == "h100-sxm"
+    store.undo(removed)
+    assert store.runs()[0].run.gpu == "h200"
+    assert first.declaration.gpu == "h100-sxm"
+
+
 def test_the_rules_see_a_declared_strategy() -> None:
     declared = RunDeclaration(strategy=CacheStrategy.PAGED)
     assert facts_of(FAST, declared).reuse_declared is False

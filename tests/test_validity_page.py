@@ -121,6 +121,8 @@ def test_the_sheet_says_which_warnings_its_figures_carry() -> None:
     review = samples.review(runs=(samples.run(),), caveats=((FEW,),))
     says = next(str(proof.says) for proof in review.proofs if proof.kind is Kind.RUNTIME)
     assert "few requests" in says
+    refused = samples.review(runs=(), refused=2)
+    assert "Refused by a check: 2" in next(str(one.says) for one in refused.proofs if one.kind is Kind.RUNTIME)
     clean = samples.review(runs=(samples.run(),), caveats=((),))
     assert "Warnings" not in next(str(proof.says) for proof in clean.proofs if proof.kind is Kind.RUNTIME)
 

@@ -16,6 +16,7 @@ from data.declared import merged
 from data.records import RunDeclaration
 from data.store import codec
 from data.store.database import Database, insert, utc_now
+from data.store.own import HIDDEN
 from data.store.records import Confirmation, StoredDeclaration
 
 FACTS = tuple(field.name for field in fields(RunDeclaration))
@@ -50,7 +51,8 @@ class Declarations:
         """What counts, by run."""
         rows = self._db.select(
             "SELECT d.* FROM run_declarations d JOIN (SELECT run_id, max(declaration_id) AS declaration_id "
-            "FROM run_declarations GROUP BY run_id) n ON d.declaration_id = n.declaration_id"
+            f"FROM run_declarations WHERE declaration_id NOT IN ({HIDDEN}) GROUP BY run_id) n "
+            "ON d.declaration_id = n.declaration_id"
         )
         return {row["run_id"]: _declaration(row) for row in rows}
 
@@ -71,7 +73,8 @@ class Declarations:
         """What stands, by run."""
         rows = self._db.select(
             "SELECT c.* FROM run_confirmations c JOIN (SELECT run_id, max(confirmation_id) AS confirmation_id "
-            "FROM run_confirmations GROUP BY run_id) n ON c.confirmation_id = n.confirmation_id WHERE c.stands"
+            f"FROM run_confirmations WHERE confirmation_id NOT IN ({HIDDEN}) GROUP BY run_id) n "
+            "ON c.confirmation_id = n.confirmation_id WHERE c.stands"
         )
         return {row["run_id"]: _confirmation(row) for row in rows}
 

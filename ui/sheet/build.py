@@ -40,18 +40,20 @@ def build_review(
     evidence: Sequence[Evidence] = (),
     runs: Sequence[BenchmarkRun] = (),
     caveats: Sequence[Sequence[RunWarning]] = (),
+    refused: int = 0,
     cost_per_million_tokens: float | None = None,
     filing: Filing | None = None,
     case: Mapping[str, Any] | None = None,
 ) -> Review:
     """The sheet's content. ``latency`` is at the planned load, ``None`` when nothing can be served because it does not
-    fit; ``evidence`` and ``runs`` are what was measured, ``caveats`` what the checks say of each run.
+    fit; ``evidence`` and ``runs`` are what was measured, ``caveats`` what the checks say of each run,
+    ``refused`` how many more runs of this deployment a check keeps out.
     """
     filed = filing or Filing()
     known = (*evidence, *decision.evidence)
     deployment = scenario.deployment
     lever = decision.first_lever_title
-    proven = proofs.proofs(scenario, latency, known, runs, filed, caveats)
+    proven = proofs.proofs(scenario, latency, known, runs, filed, caveats, refused)
     comparable = [run for run in runs if is_comparable(run, scenario)]
     return Review(
         filing=filed,

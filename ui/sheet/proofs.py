@@ -50,11 +50,15 @@ def proofs(
     runs: Sequence[BenchmarkRun],
     filing: Filing,
     caveats: Sequence[Sequence[RunWarning]] = (),
+    refused: int = 0,
 ) -> tuple[Proof, ...]:
-    """Configuration, runtime, responsibility and retrospective, always all four; ``caveats`` are those of each run."""
+    """Configuration, runtime, responsibility and retrospective, always all four.
+
+    ``caveats`` are those of each run, ``refused`` the number of runs of this deployment that may not be used.
+    """
     return (
         _configuration(scenario.deployment, evidence, filing),
-        _warned(_runtime(scenario, evidence, runs, filing), _codes(scenario, runs, caveats)),
+        _warned(_runtime(scenario, evidence, runs, filing), _codes(scenario, runs, caveats), refused),
         _responsibility(filing),
         _retrospective(scenario, latency, runs, filing),
     )
@@ -119,14 +123,16 @@ def _codes(
     return tuple(dict.fromkeys(warning.code for told in own for warning in told))
 
 
-def _warned(proof: Proof, codes: Sequence[str]) -> Proof:
-    """The proof, saying which warnings its figures carry."""
-    if not codes:
-        return proof
-    named = listed([VALIDITY[code] for code in codes[:MOST_CAVEATS]])
-    says = msg("{says}. Warnings: {named}", says=proof.says, named=named)
+def _warned(proof: Proof, codes: Sequence[str], refused: int) -> Proof:
+    """The proof, saying which warnings its figures carry and how many runs a check keeps out."""
+    says = proof.says
+    if codes:
+        named = listed([VALIDITY[code] for code in codes[:MOST_CAVEATS]])
+        says = msg("{says}. Warnings: {named}", says=says, named=named)
     if len(codes) > MOST_CAVEATS:
         says = msg("{says} and {more:count} more", says=says, more=len(codes) - MOST_CAVEATS)
+    if refused:
+        says = msg("{says}. Refused by a check: {refused:count}", says=says, refused=refused)
     return replace(proof, says=says)
 
 
