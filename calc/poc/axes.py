@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calc.latency import LatencyReport, predict, sweep, with_load
-from calc.lengths import FloatArray, sample_tokens
+from calc.lengths import sample_tokens
 from calc.poc.place import CONTEXT_TOLERANCE
 from calc.scenario import Scenario
 from calc.workload import Closed, OpenLoop, Recorded, Workload
@@ -82,9 +82,8 @@ def burstiness_of(workload: Workload) -> float:
 
 
 def _contexts(workload: Workload, output_tokens: int, limit_tokens: int | None) -> tuple[int, ...]:
-    prompts = _prompts(workload)
     most = math.inf if limit_tokens is None else max(1, limit_tokens - output_tokens)
-    wanted = (_rounded(min(most, float(np.quantile(prompts, share)))) for share in CONTEXT_SHARES)
+    wanted = (_rounded(min(most, tokens)) for tokens in _prompt_quantiles(workload))
     return _apart(int(min(most, tokens)) for tokens in wanted)
 
 
@@ -101,18 +100,17 @@ def _apart(levels: Iterable[int]) -> tuple[int, ...]:
     return tuple(kept)
 
 
-def _prompts(workload: Workload) -> FloatArray:
-    """Prompt lengths of the whole load: of its log, of its kinds by their shares, or of its one distribution."""
+def _prompt_quantiles(workload: Workload) -> list[float]:
+    """Of the whole load: of its log, of its kinds by their shares, or of its one distribution."""
     law = workload.arrivals
     if isinstance(law, Recorded) and law.prompt_tokens:
-        return np.array(law.prompt_tokens, dtype=np.float64)
-    kinds = [(one.share, one.prompt_tokens or workload.prompt_tokens) for one in workload.classes]
-    if not kinds:
-        shares = np.linspace(0, 1, MIXED_DRAWS // 10 + 1)[1:-1]
-        return np.array([workload.prompt_tokens.quantile(float(share)) for share in shares])
+        return [float(tokens) for tokens in np.quantile(law.prompt_tokens, CONTEXT_SHARES)]
+    if not workload.classes:
+        return [workload.prompt_tokens.quantile(share) for share in CONTEXT_SHARES]
     rng = np.random.default_rng(MIXED_SEED)
+    kinds = [(one.share, one.prompt_tokens or workload.prompt_tokens) for one in workload.classes]
     drawn = [sample_tokens(lengths, max(1, round(share * MIXED_DRAWS)), rng) for share, lengths in kinds]
-    return np.concatenate(drawn).astype(np.float64)
+    return [float(tokens) for tokens in np.quantile(np.concatenate(drawn), CONTEXT_SHARES)]
 
 
 def _mean_output(workload: Workload) -> float:
