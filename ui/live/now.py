@@ -104,7 +104,8 @@ def _panel(look: Look, slo: Slo) -> None:
     """Answer, diagnosis, courses and figures of the newest lines."""
     window = window_of(look.recent, WINDOW_S)
     found = None if window is None else desk.diagnosed(window, look.engine, slo)
-    shown.answer(found, "measured")
+    if found is not None or about_live.trouble(look.engine, look.recent) is None:
+        shown.answer(found, "measured")
     shown.courses(timeline(look.recent[-DRAWN:]), "live_courses")
     shown.rest(found, look.engine, "measured", "live")
 

@@ -15,6 +15,8 @@ from ui.text import t
 
 KINDS = ["txt", "prom", "metrics", "jsonl"]
 MOST_MB = 50
+ONE_ONLY = "cumulative_counters"
+"""What is said of one text is cured by the second."""
 
 
 def show(slo: Slo) -> None:
@@ -54,7 +56,8 @@ def _texts(given: bytes, later: bytes | None, seconds: float | None, slo: Slo) -
     parts.table(engine_view.rows(known, kind), key="engine_rows")
     shown.exported(snapshot, kind, "paste_items")
     for warning in result.warnings:
-        st.warning(t(warning.text))
+        if later is None or warning.code != ONE_ONLY:
+            st.warning(t(warning.text))
 
 
 def _recording(content: bytes, name: str) -> None:
