@@ -58,6 +58,8 @@ def test_what_happened_between_two_scrapes_is_not_what_happened_since_the_start(
     assert run.requests_finished_total == 50
     assert run.kv_usage_share == after.kv_usage_share
     found = {one.metric: one.value for one in evidence(run)}
+    undated = evidence(difference(before, after), between=True)
+    assert all("since the server's start" not in one.source for one in undated)
     assert found["request_rate_per_s"] == 2
     assert found["ttft_mean_s"] == pytest.approx(0.12)
 

@@ -15,9 +15,12 @@ _WINDOW = "between two scrapes"
 _MOMENT = "at one moment"
 
 
-def evidence(snapshot: MetricsSnapshot) -> tuple[Evidence, ...]:
-    """Every figure of the snapshot under its metric name, in base units, measured inside the server."""
-    span = _SINCE_START if snapshot.window_s is None else _WINDOW
+def evidence(snapshot: MetricsSnapshot, *, between: bool = False) -> tuple[Evidence, ...]:
+    """Every figure of the snapshot under its metric name, in base units, measured inside the server.
+
+    ``between`` says of a snapshot without a known window that it is the difference of two scrapes all the same.
+    """
+    span = _SINCE_START if snapshot.window_s is None and not between else _WINDOW
     date = "" if snapshot.taken_at_s is None else datetime.fromtimestamp(snapshot.taken_at_s, UTC).isoformat()
     found = [
         *((*row, _MOMENT) for row in _gauges(snapshot)),

@@ -48,7 +48,7 @@ def _texts(given: bytes, later: bytes | None, seconds: float | None, slo: Slo) -
         said = t("Shown is a made-up sample; paste the text of your engine's /metrics to see yours.")
         st.caption(f":material/science: {said}")
     result, snapshot = engine_view.understand(given or resources.sample("sample-metrics.txt"), later, seconds)
-    known = evidence(snapshot)
+    known = evidence(snapshot, between=later is not None)
     parts.answer(engine_view.sentence(snapshot), engine_view.figures(snapshot, kind), good=engine_view.calm(snapshot))
     shown.layers(desk.judged(known, slo))
     shown.offer(known, kind, "paste")
