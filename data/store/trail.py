@@ -72,15 +72,6 @@ def trail(db: Database, most: int = MAX_TOLD) -> tuple[TrailEntry, ...]:
     return tuple(TrailEntry(**row, name=names.get((row["kind"], row["target_id"]))) for row in rows)
 
 
-def hidden_now(db: Database) -> tuple[TrailEntry, ...]:
-    """Deletions that stand, newest first: what can be brought back."""
-    newest: dict[str, TrailEntry] = {}
-    for entry in trail(db):
-        if entry.action != "add":
-            newest.setdefault(entry.target_id, entry)
-    return tuple(entry for entry in newest.values() if entry.action == "delete")
-
-
 def _names(db: Database, kinds: set[str]) -> dict[tuple[str, str], str]:
     found = {}
     for kind in kinds & set(NAMES):

@@ -15,7 +15,7 @@ from calc.poc.plan import Plan, PlanSet, plan
 from calc.startup.match import short_name
 from data.catalogue import gpus_named
 from data.placed_runs import KnownRun, known_runs, placed_runs
-from data.store import Action, StoredFile, StoredRun
+from data.store import StoredFile, StoredRun
 from ui import resources
 from ui.resources import Asked
 
@@ -91,15 +91,10 @@ def kept(asked: Asked) -> Kept:
 
 
 @st.cache_resource(max_entries=2, show_spinner=False)
-def _rows(mark: str) -> tuple[tuple[StoredFile, ...], tuple[Action, ...]]:  # noqa: ARG001 - the key
-    return resources.store().files(), resources.store().actions()
+def _files(mark: str) -> tuple[StoredFile, ...]:  # noqa: ARG001 - the key
+    return resources.store().files()
 
 
 def files() -> tuple[StoredFile, ...]:
     """Stored files, newest first."""
-    return _rows(resources.store().mark())[0]
-
-
-def actions() -> tuple[Action, ...]:
-    """Deletions and undoings, newest first."""
-    return _rows(resources.store().mark())[1]
+    return _files(resources.store().mark())

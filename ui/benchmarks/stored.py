@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 import streamlit as st
 
 from data.store import StoredFile
 from ui import parts, resources, state
-from ui.benchmarks import facts, found, validity
+from ui.benchmarks import facts, found, ledger, validity
 from ui.benchmarks.found import Kept
 from ui.resources import Asked
 from ui.story import about_poc, about_stored
@@ -31,8 +30,8 @@ def show(asked: Asked) -> None:
         st.info(t("Nothing is stored yet: upload a result first."))
     if state.get(REMOVED):
         st.button(t("Bring the removed file back"), key="stored_undo", icon=":material/undo:", on_click=_undo)
-    _exports()
-    _audit()
+    ledger.exports()
+    ledger.trail()
 
 
 def _table(rows: list[Mapping[str, str]], key: str) -> None:
@@ -45,12 +44,13 @@ def _files(files: tuple[StoredFile, ...], kept: Kept) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         names = {file.file_id: f"{file.name} · {file.uploaded_at[:10]}" for file in files}
         chosen = parts.pick(t("File"), names, "stored_file")
+        st.text_input(t("Why (others see it)"), key="stored_reason", max_chars=200)
         st.button(t("Remove"), key="stored_remove", icon=":material/delete:", on_click=_remove, args=(chosen,))
 
 
 @state.callback
 def _remove(file_id: str) -> None:
-    state.put(**{REMOVED: resources.store().delete("file", file_id)})
+    state.put(**{REMOVED: resources.store().delete("file", file_id, reason=state.get("stored_reason") or "")})
 
 
 @state.callback
@@ -69,26 +69,3 @@ def _runs(kept: Kept) -> None:
     validity.show(chosen)
     for message in chosen.contradictions if chosen else ():
         st.warning(t(message), icon=":material/compare_arrows:")
-
-
-def _exports() -> None:
-    parts.section(t("Take away"), t("Cells that a spreadsheet would run as a formula are made text."))
-    kinds = {"run": t("Load points"), "file": t("Files"), "declaration": t("Declarations"), "snapshot": t("Metrics")}
-    with st.container(horizontal=True):
-        for kind, name in kinds.items():
-            st.download_button(
-                t("{name} as CSV", name=name), partial(_csv, kind), f"{kind}s.csv", "text/csv",
-                key=f"stored_csv_{kind}", on_click="ignore", icon=":material/download:",
-            )  # fmt: skip
-
-
-def _csv(kind: str) -> bytes:
-    return resources.store().export_csv(kind)
-
-
-def _audit() -> None:
-    rows = about_stored.action_rows(found.actions())
-    if not rows:
-        return
-    with st.expander(t("Removed and brought back"), icon=":material/history:"):
-        _table(rows, "stored_actions")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from data.store import Action, StoredFile, StoredRun
+from data.store import StoredFile, StoredRun, TrailEntry
 from ui import format as show
 from ui.story import words
 from ui.text import t
@@ -36,14 +36,46 @@ def findings(runs: Sequence[StoredRun]) -> str:
     return ", ".join(told) or t("none")
 
 
-def action_rows(actions: Sequence[Action]) -> list[Mapping[str, str]]:
-    """Deletions and undoings, newest first."""
-    names = {"delete": t("removed"), "undo": t("brought back")}
+def kinds() -> Mapping[str, str]:
+    """Kinds of rows in words, those asked for most first."""
+    return {
+        "run": t("Load points"),
+        "file": t("Files"),
+        "declaration": t("Declarations"),
+        "confirmation": t("Confirmations"),
+        "snapshot": t("Metrics"),
+        "request_log": t("Request logs"),
+        "log_request": t("Requests of logs"),
+        "recording": t("Recordings"),
+        "recorded_scrape": t("Lines of recordings"),
+        "startup_log": t("Start-up logs"),
+        "probe": t("Probes"),
+        "calibration": t("Calibrations"),
+        "scenario": t("Scenarios"),
+        "review": t("Reviews"),
+        "own_model": t("Own models"),
+        "own_gpu": t("Own GPUs"),
+        "own_price": t("Own prices"),
+        "addition": t("Who added what"),
+        "deletion": t("Who removed what"),
+    }
+
+
+def trail_rows(entries: Sequence[TrailEntry]) -> list[Mapping[str, str]]:
+    """Who, what, when and why, newest first."""
+    names = {"add": t("added"), "delete": t("removed"), "undo": t("brought back")}
     return [
         {
-            t("When"): action.acted_at[:SECONDS_OF_TIME].replace("T", " "),
-            t("What"): f"{action.kind} {action.target_id[:12]}",
-            t("Done"): names.get(action.action, action.action),
+            t("When"): entry.acted_at[:SECONDS_OF_TIME].replace("T", " "),
+            t("Who"): entry.actor or t("not known"),
+            t("Done"): names[entry.action],
+            t("What"): trail_name(entry),
+            t("Why"): entry.reason or "",
         }
-        for action in actions
+        for entry in entries
     ]
+
+
+def trail_name(entry: TrailEntry) -> str:
+    """A row as people know it."""
+    return f"{kinds()[entry.kind]}: {entry.name or entry.target_id[:12]}"
