@@ -107,10 +107,17 @@ def contradiction(runs: Sequence[PlacedRun]) -> Message | None:
     return None
 
 
+def _load_unknown(run: PlacedRun) -> bool:
+    facts = run.facts
+    return None in (facts.input_tokens_mean, facts.output_tokens_mean, run.cell or concurrency_of(facts))
+
+
 def refusal(a: PlacedRun, b: PlacedRun) -> Message | None:
     """Why two runs must not be set side by side: what differs beside the strategy; ``None`` = nothing."""
     if not (a.usable and b.usable):
         return msg("a check refuses one of the runs, and nobody has confirmed it.")
+    if any(_load_unknown(run) for run in (a, b)):
+        return msg("its load or its lengths are not known, so nobody can tell whether the loads are alike.")
     finding = compare(a.facts, b.facts)
     if finding is not None:
         return finding.text

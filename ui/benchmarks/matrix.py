@@ -91,7 +91,7 @@ def _commands(plan: Plan, planned: PlannedCell, target: Target, tool: str) -> No
         st.caption(t("It reads {file}:", file=name))
         st.code(text, language="yaml")
     made = [TOOLS[tool](run) for run in runs_of(planned, target, model_of(start, target.deployment.engine.id))]
-    st.caption(t("2 · Before every run: empty the cache and read the counters"))
+    st.caption(t("2 · Before every run: empty the cache, read the counters, watch the GPUs"))
     st.code(about_poc.before(planned, target), language="bash", wrap_lines=True)
     st.caption(t("3 · The load, once a seed"))
     for one in made:
@@ -99,6 +99,8 @@ def _commands(plan: Plan, planned: PlannedCell, target: Target, tool: str) -> No
             st.caption(t("It reads {file}:", file=name))
             st.code(text, language="yaml")
     st.code("\n".join(one.command if len(made) > 1 else one.lines for one in made), language="bash", wrap_lines=True)
+    st.caption(t("4 · After every run: read the counters again, then upload everything"))
+    st.code(about_poc.after(planned, target), language="bash", wrap_lines=True)
     notes = (*start.notes, *remarks(made[0], planned.expected_hit_share, planned.drawn_hit_share))
     parts.bullets(dict.fromkeys([t(check(planned)), *map(t, notes)]))
 

@@ -9,7 +9,7 @@ from calc.poc.cells import CacheStrategy, Cell, Repetition
 from calc.poc.coverage import CellEvidence, CellState, PlacedRun
 from calc.poc.place import Gap
 from calc.poc.plan import WHY, Plan, PlannedCell, PlanSet
-from calc.poc.script import Target
+from calc.poc.script import GPU_LOG, Target
 from calc.poc.status import STEPS, Required
 from calc.poc.tools import RESULTS
 from calc.units import SECONDS_PER_MINUTE
@@ -137,7 +137,7 @@ def state_name(found: CellEvidence) -> str:
         CellState.MISSING: t("missing"),
         CellState.MEASURED: t("1 run") if count == 1 else t("{count:count} runs", count=count),
         CellState.WARNED: t("{count:count} warned", count=count),
-        CellState.DOUBTFUL: t("{count:count} unusable", count=count),
+        CellState.DOUBTFUL: t("{count:count} unused", count=count),
         CellState.CONTRADICTING: t("{count:count} differ", count=count),
     }[found.state]
 
@@ -160,7 +160,7 @@ def grid(evidence: Sequence[CellEvidence], context_tokens: int) -> list[Mapping[
     head = t("Repetition · in flight")
     return [
         {
-            head: f"{names[order[level]]}\u00a0·\u00a0{show.count(users)}",
+            head: f"{names[order[level]]} · {show.count(users)}",
             **{
                 strategies()[code]: badge(
                     here.get(
@@ -266,6 +266,16 @@ def planned_name(planned: PlannedCell) -> str:
 
 
 def before(planned: PlannedCell, target: Target) -> str:
-    """What is run before each run, as shell."""
-    scrape = f"{shlex.join(target.scrape)} > {RESULTS}/{planned.name}-before.txt"
-    return "\n".join([*([shlex.join(target.reset)] if target.reset else []), scrape])
+    """What is run before each run, as shell: empty the cache, read the counters, watch the GPUs."""
+    reset = [shlex.join(target.reset)] if target.reset else []
+    gpus = f"{GPU_LOG} > {RESULTS}/gpu-{planned.name}.csv &"
+    return "\n".join([*reset, _scrape(planned, target, "before"), gpus])
+
+
+def after(planned: PlannedCell, target: Target) -> str:
+    """What is run after each run."""
+    return _scrape(planned, target, "after")
+
+
+def _scrape(planned: PlannedCell, target: Target, when: str) -> str:
+    return f"{shlex.join(target.scrape)} > {RESULTS}/{planned.name}-{when}.txt"
