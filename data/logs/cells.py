@@ -13,6 +13,7 @@ _STYLES = (
     (THOUSANDS, re.compile(r"[-+]?\d{1,3}(?:[, ]\d{3})*(?:\.\d+)?")),
     (COMMA, re.compile(r"[-+]?\d{1,3}(?:[. ]?\d{3})*(?:,\d+)?")),
 )
+_POINTED = re.compile(r"\d{1,3}(?:\.\d{3})+")
 ENOUGH = 0.5
 """Share of the cells that must be written so; what else stands in the column are bad rows."""
 EMPTY = ("", "null", "NULL", "None", "none", "nan", "NaN", "NAN", "NA", "N/A", "n/a", "nil", "-", "--", "\\N")
@@ -34,9 +35,12 @@ def filled(cells: Sequence[str]) -> list[str]:
     return [cell.strip() for cell in cells if cell.strip() not in EMPTY]
 
 
-def number_style(cells: Sequence[str]) -> str | None:
-    """How most cells write a number; ``None`` when they are none."""
+def number_style(cells: Sequence[str], *, whole: bool = False) -> str | None:
+    """How most cells write a number; ``None`` when they are none. ``whole``: a point in it parts thousands."""
     said = filled(cells)
+    pointed = [cell for cell in said if "." in cell]
+    if whole and pointed and all(_POINTED.fullmatch(cell) for cell in pointed):
+        return COMMA
     for style, pattern in _STYLES:
         if said and sum(bool(pattern.fullmatch(cell)) for cell in said) > ENOUGH * len(said):
             return style

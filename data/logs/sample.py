@@ -196,7 +196,8 @@ def _unnamed(rows: Sequence[tuple[int, Sequence[str]]], name: str) -> tuple[str,
         raise UnreadableFile(
             msg(
                 "{file}: no line of headers names a time, prompt tokens and output tokens: write one above the "
-                "columns, such as timestamp,prompt_tokens,output_tokens.",
+                "columns, such as timestamp,prompt_tokens,output_tokens. A benchmark result goes to the Benchmarks "
+                "page.",
                 file=name,
             )
         )

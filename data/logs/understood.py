@@ -240,7 +240,7 @@ def _written(sample: Sample, header: str, field: str, unit: str = "") -> Column:
         header=header,
         field=field,
         unit=unit,
-        number=(number_style(cells) or PLAIN) if numeric else PLAIN,
+        number=(number_style(cells, whole=field in COUNTS) or PLAIN) if numeric else PLAIN,
         zoned=any(ZONED.match(cell[10:]) for cell in dates),
         comma=any("," in cell[10:] for cell in dates),
     )

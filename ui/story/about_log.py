@@ -104,6 +104,13 @@ def sentence(profile: LogProfile) -> str:
             span=arrivals.duration_s,
             rate=arrivals.rate_per_s,
         )
+    if arrivals.minutes == 1:
+        return t(
+            "{requests:count} requests in {span:s}, {rate:rate} on average.",
+            requests=profile.requests,
+            span=arrivals.duration_s,
+            rate=arrivals.rate_per_s,
+        )
     peak = arrivals.peak_to_mean or 1.0
     return t(
         "{requests:count} requests in {span:s}, {rate:rate} on average; the fullest minute has {peak:.2f} times as "
@@ -175,6 +182,12 @@ def warnings(profile: LogProfile) -> list[str]:
         said.append(
             t("{empty:count} of {minutes:count} minutes are empty: was the log recorded without a gap?",
               empty=arrivals.empty_minutes, minutes=arrivals.minutes)
+        )  # fmt: skip
+    at_once = profile.concurrency
+    if at_once is not None and at_once.assumed_latency_s is not None:
+        said.append(
+            t("The log has no end of requests: concurrency is the rate times an assumed latency of {latency:s}.",
+              latency=at_once.assumed_latency_s)
         )  # fmt: skip
     if not arrivals.sorted_by_time:
         said.append(t("The file is not in order of time; it was sorted for what is told of time."))
