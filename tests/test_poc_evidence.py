@@ -13,6 +13,7 @@ import streamlit
 from conftest import PATIENCE_S, ROOT
 from streamlit.testing.v1 import AppTest
 
+from calc.checks.prefill import prefill_above_roofline
 from calc.checks.run_facts import RunFacts
 from calc.evidence import Percentiles
 from calc.poc.cells import CacheStrategy, Cell, Repetition
@@ -102,11 +103,22 @@ def test_repeats_on_both_sides_give_the_interval() -> None:
     assert found.effect.certain
 
 
+def test_prompts_found_in_a_cache_that_was_declared_are_no_impossible_prefill() -> None:
+    fast = RunFacts(input_tokens_mean=4000.0, ttft=Percentiles(p50_s=0.1), prefill_limit_tokens_per_s=20_000.0)
+    assert prefill_above_roofline(fast) is not None
+    assert prefill_above_roofline(replace(fast, reuse_declared=False)) is not None
+    assert prefill_above_roofline(replace(fast, reuse_declared=True)) is None
+    assert prefill_above_roofline(replace(fast, reuse_declared=True, prefix_hit_share=0.8)) is None
+    assert prefill_above_roofline(replace(fast, reuse_declared=True, prefix_hit_share=0.1)) is not None
+
+
 @pytest.mark.parametrize(("other", "word"), [
     (_run(_cell(PREFIX), input_tokens_mean=1500.0), "lengths"),
     (_run(_cell(PREFIX, users=32)), "in flight"),
     (_run(_cell(PREFIX, Repetition.HIGH)), "repeat"),
     (_run(_cell(PREFIX), request_rate_per_s=4.0), "rate"),
+    (_run((Gap.STRATEGY,), output_tokens_mean=None), "not known"),
+    (_run((Gap.STRATEGY,), max_concurrency=None, e2e=Percentiles()), "not known"),
 ])  # fmt: skip
 def test_what_must_not_be_compared_says_what_differs(other: PlacedRun, word: str) -> None:
     assert word in str(refusal(_run(_cell()), other))

@@ -25,10 +25,17 @@ def prefill_limit_tokens_per_s(model: ModelSpec, gpu: Gpu, gpu_count: int) -> fl
 
 
 def prefill_above_roofline(facts: RunFacts) -> ValidityFinding | None:
-    """Median prompt over median TTFT; the mean prompt where the file has no median."""
+    """Median prompt over median TTFT; the mean prompt where the file has no median.
+
+    Where reuse was declared, found tokens are no prefill; while nobody knows how many were found, nothing is said.
+    """
     tokens = facts.input_tokens_p50 or facts.input_tokens_mean
     ttft, limit = facts.ttft.p50_s, facts.prefill_limit_tokens_per_s
-    if tokens is None or not ttft or limit is None or tokens / ttft <= limit:
+    if tokens is None or not ttft or limit is None:
+        return None
+    if facts.reuse_declared:
+        tokens *= 1 - (1.0 if facts.prefix_hit_share is None else facts.prefix_hit_share)
+    if tokens / ttft <= limit:
         return None
     text = msg(
         "{rate:toks} of prefill are more than these GPUs can do ({limit:toks}): a warm cache, a wrong unit, or other "
