@@ -223,6 +223,14 @@ def test_declarations_can_be_taken_away_as_a_table(store: Store) -> None:
     assert b"'=cmd" in store.export_csv("declaration")
 
 
+def test_saying_the_same_again_adds_nothing(store: Store) -> None:
+    (run_id,) = add(store, FAST)
+    facts = RunDeclaration(gpu="h100-sxm", strategy=CacheStrategy.PREFIX)
+    assert len(store.declarations.declare([run_id], facts, by="CI")) == 1
+    assert store.declarations.declare([run_id], RunDeclaration(gpu="h100-sxm"), by="CI") == ()
+    assert len(store.declarations.history(run_id)) == 1
+
+
 def test_a_declaration_made_by_mistake_can_be_taken_back(store: Store) -> None:
     (run_id,) = add(store, FAST)
     (first,) = store.declarations.declare([run_id], RunDeclaration(gpu="h100-sxm"), by="Ada")

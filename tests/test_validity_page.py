@@ -135,4 +135,4 @@ def test_a_declaration_is_named_as_such() -> None:
         declaration=RunDeclaration(gpu="h200"),
     )  # fmt: skip
     said = about_validity.provenance(replace(stored(FAILED), declaration=told, declared=("gpu",)))
-    assert said == ["Declared by Ada on 2026-11-30: gpu."]
+    assert said == ["Declared by Ada on 2026-11-30: GPU."]

@@ -30,22 +30,22 @@ class Declarations:
         self._db = database
 
     def declare(self, run_ids: Sequence[str], declaration: RunDeclaration, *, by: str) -> tuple[StoredDeclaration, ...]:
-        """Say the same of several runs; what is left open stays as it was declared before."""
+        """Say the same of several runs; what is left open stays as it was declared before.
+
+        Where that changes nothing, nothing is added: a CI job may say the same every night.
+        """
         before = self.newest()
-        rows = [
-            {
-                "declaration_id": self._db.new_id(),
-                "run_id": run_id,
-                "declared_by": by,
-                "declared_at": utc_now(),
-                **_facts(merged(before[run_id].declaration if run_id in before else None, declaration)),
-            }
-            for run_id in run_ids
-        ]
+        told = {run_id: before[run_id].declaration if run_id in before else None for run_id in run_ids}
+        now = {run_id: merged(earlier, declaration) for run_id, earlier in told.items()}
+        rows = [self._row(run_id, facts, by) for run_id, facts in now.items() if facts != told[run_id]]
         with self._db.writing() as cursor:
             _known(cursor, run_ids)
             insert(cursor, "run_declarations", rows)
         return tuple(_declaration(row) for row in rows)
+
+    def _row(self, run_id: str, facts: RunDeclaration, by: str) -> dict[str, Any]:
+        made = {"declaration_id": self._db.new_id(), "declared_by": by, "declared_at": utc_now()}
+        return {**made, "run_id": run_id, **_facts(facts)}
 
     def newest(self) -> dict[str, StoredDeclaration]:
         """What counts, by run."""

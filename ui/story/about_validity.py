@@ -8,7 +8,7 @@ from calc.checks.run_facts import ERROR, INFO, WARNING
 from data.records import RunWarning
 from data.store import StoredRun
 from ui.glossary import SEVERITIES, VALIDITY
-from ui.story import words
+from ui.story import about_facts, words
 from ui.text import t
 
 COLOURS: Mapping[str, str] = {ERROR: "red", WARNING: "orange", INFO: "gray"}
@@ -69,10 +69,10 @@ def provenance(stored: StoredRun) -> list[str]:
     """Who declared what, and who confirmed what."""
     said = []
     if stored.declaration is not None and stored.declared:
-        said.append(
-            t("Declared by {who} on {day}: {what}.", who=stored.declaration.declared_by,
-              day=words.day(stored.declaration.declared_at), what=t(", ").join(stored.declared))
-        )  # fmt: skip
+        what = t(", ").join(about_facts.label(fact) for fact in stored.declared)
+        told = stored.declaration
+        day = words.day(told.declared_at)
+        said.append(t("Declared by {who} on {day}: {what}.", who=told.declared_by, day=day, what=what))
     if stored.confirmation is not None:
         said.append(
             t("Confirmed by {who} on {day}: {why}", who=stored.confirmation.confirmed_by,
