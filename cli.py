@@ -295,19 +295,21 @@ def probe(model_id: str, tp: int, device: str, time_cap: float) -> None:
 @click.option("--set", "which", default="recommended", show_default=True, help="minimal, recommended or full.")
 @click.option("--url", default="http://HOST:8000", show_default=True, help="Where the server answers.")
 def plan_verb(scenario: BinaryIO | None, tools: tuple[str, ...], which: str, url: str) -> None:
-    """The evaluation matrix of a scenario, a cell a line with ready commands; the last line sums up."""
+    """The evaluation matrix of a scenario, a cell a line with ready commands; what they come to on standard error."""
     from data.case import example_case
-    from data.plan_answer import plan_lines
+    from data.plan_answer import plan_answer
 
     case = example_case() if scenario is None else _cases(scenario)[0]
     try:
         if isinstance(case, PlimsollError):
             raise case
-        for line in plan_lines(case, which, tools, url):
-            _say(line)
+        lines, total = plan_answer(case, which, tools, url)
     except PlimsollError as error:
         _say(_identity(case) | {"error": str(error)})
         sys.exit(1)
+    for line in lines:
+        _say(_identity(case) | line)
+    click.echo(json.dumps(total, ensure_ascii=False), err=True)
 
 
 @main.command("bench-simulator")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from calc.errors import UnknownName
@@ -27,22 +27,21 @@ RECORDED = (
 """What every run leaves behind; each can be uploaded."""
 
 
-def plan_lines(case: Any, which: str, tools: Sequence[str], base_url: str) -> Iterator[dict[str, Any]]:
-    """One line a cell, baseline first; the last line sums up. Without tools, the commands of all."""
+def plan_answer(
+    case: Any, which: str, tools: Sequence[str], base_url: str
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """One line a cell, baseline first, and what they come to. Without tools, the commands of all."""
     size, tools = _known(which, tools)
     scenario, notes = read_case(case)
-    found = plan(scenario, size)
-    target = target_of(scenario, base_url)
-    cells = found.part(size)
-    for planned in cells:
-        yield cell_line(found, planned, target, tools)
-    yield {
+    target, found = target_of(scenario, base_url), plan(scenario, size)
+    total = {
         "set": size.value,
-        "cells": len(cells),
-        "runs": sum(len(one.seeds) for one in cells),
-        "gpu_hours": round(found.gpu_hours(cells), 2),
+        "cells": len(found.cells),
+        "runs": sum(len(one.seeds) for one in found.cells),
+        "gpu_hours": round(found.gpu_hours(found.cells), 2),
         "notes": [str(note) for note in (*notes, *plan_notes(found))],
     }
+    return [cell_line(found, planned, target, tools) for planned in found.cells], total
 
 
 def _known(which: str, tools: Sequence[str]) -> tuple[PlanSet, Sequence[str]]:

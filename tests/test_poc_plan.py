@@ -13,6 +13,7 @@ from functools import cache
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from calc.deployment import Deployment
 from calc.errors import InputError, UnknownName
@@ -34,9 +35,10 @@ from calc.poc.script import Target, script
 from calc.poc.server import start_of
 from calc.poc.tools import TOOLS
 from calc.scenario import Scenario
+from cli import main
 from data.case import example_case, read_case
 from data.checkpoint import launch_of
-from data.plan_answer import plan_lines
+from data.plan_answer import plan_answer
 
 SHAPE = PromptShape(prefix_tokens=2048, suffix_tokens=500, output_tokens=300)
 """2,048 shared + 500 own + 300 output tokens, the worked example of the tools' documentation below."""
@@ -265,7 +267,7 @@ def test_an_engine_without_offload_says_so() -> None:
 
 
 def test_lines_of_the_command_add_up() -> None:
-    *cells, total = plan_lines(example_case(), "recommended", [], "http://HOST:8000")
+    cells, total = plan_answer(example_case(), "recommended", [], "http://HOST:8000")
     assert total["cells"] == len(cells)
     assert total["runs"] == sum(line["runs"] for line in cells)
     assert total["gpu_hours"] == pytest.approx(sum(line["gpu_hours"] for line in cells), abs=0.05)
@@ -282,7 +284,7 @@ def test_lines_of_the_command_add_up() -> None:
 ])  # fmt: skip
 def test_what_is_not_known_is_said(which: str, tools: list[str], url: str, error: type[InputError]) -> None:
     with pytest.raises(error):
-        next(plan_lines(example_case(), which, tools, url))
+        plan_answer(example_case(), which, tools, url)
 
 
 @pytest.mark.parametrize("tool", ["vllm", "inference-perf"])
@@ -299,3 +301,15 @@ def test_the_script_is_shell_and_a_hostile_name_runs_nothing(tool: str) -> None:
         inside = line.endswith("<<'END_OF_FILE'") or (inside and line != "END_OF_FILE")
     assert not [line for line in outside if "touch" in line and "'$(touch" not in line]
     assert text.count("-before.txt") == text.count("-after.txt") == 7
+
+
+def test_the_command_line_prints_a_cell_a_line_and_sums_up_beside_it() -> None:
+    asked = json.dumps({"id": "mine", **example_case()})
+    answer = CliRunner().invoke(main, ["plan", "-", "--set", "minimal", "--tool", "vllm"], input=asked)
+    lines = [json.loads(line) for line in answer.stdout.splitlines()]
+    assert answer.exit_code == 0
+    assert [line["id"] for line in lines] == ["mine"] * 3
+    assert json.loads(answer.stderr)["cells"] == 3
+    refused = CliRunner().invoke(main, ["plan", "--set", "tiny"])
+    assert refused.exit_code == 1
+    assert "minimal, recommended, full" in json.loads(refused.stdout)["error"]
