@@ -20,7 +20,7 @@ from data.formats.startup_log import read_startup_bytes
 from data.store import content_id
 from ui import parts, resources, state
 from ui.resources import Asked
-from ui.story import about_log
+from ui.story import about_startup_log
 from ui.text import t
 
 SAMPLE = "sample-startup-vllm.log"
@@ -52,7 +52,7 @@ def show(asked: Asked, memory: MemoryReport) -> None:
 def _in_force(asked: Asked, memory: MemoryReport) -> None:
     carried = asked.scenario.deployment.measured_memory
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(parts.escape(about_log.in_force(memory, carried)))
+        st.markdown(parts.escape(about_startup_log.in_force(memory, carried)))
         if memory.log_id:
             st.button(t("Use the estimate again"), key="log_estimate", icon=":material/undo:", on_click=_use,
                       args=(asked, False))  # fmt: skip
@@ -128,15 +128,15 @@ def _compared(asked: Asked, read: ReadLog, day: str) -> tuple[MeasuredStart, Log
 
 def _read_log(asked: Asked, read: ReadLog) -> None:
     start, comparison = _compared(asked, read, state.today().isoformat())
-    sentence = parts.escape(about_log.headline(read.log, comparison))
+    sentence = parts.escape(about_startup_log.headline(read.log, comparison))
     (st.error if read.log.refusals else st.info)(f"**{sentence}**")
     if read.is_sample:
         st.caption(t("Made up, to show the form; not measurements."))
-    said = [about_log.several(read.log), t(start.note) if start.note else ""]
+    said = [about_startup_log.several(read.log), t(start.note) if start.note else ""]
     if comparison is not None:
-        parts.prose(about_log.table(comparison))
-        _reasons(about_log.reasons(comparison))
-        said.insert(0, about_log.other_settings(comparison))
+        parts.prose(about_startup_log.table(comparison))
+        _reasons(about_startup_log.reasons(comparison))
+        said.insert(0, about_startup_log.other_settings(comparison))
     else:
         said.insert(0, t("The log is of another engine or model: make it the scenario to compare them."))
     parts.remarks(filter(None, said))
@@ -150,7 +150,7 @@ def _read_log(asked: Asked, read: ReadLog) -> None:
             args=(asked, start),
         )  # fmt: skip
     with st.expander(t("What was read"), icon=":material/segment:"):
-        _lines(about_log.lines(read.log))
+        _lines(about_startup_log.lines(read.log))
 
 
 def _reasons(why: Mapping[str, str]) -> None:
@@ -160,7 +160,7 @@ def _reasons(why: Mapping[str, str]) -> None:
         st.markdown("  \n".join(lines))
 
 
-def _lines(rows: about_log.Rows) -> None:
+def _lines(rows: about_startup_log.Rows) -> None:
     """Each figure with its words below, so that a phone shows both."""
     shown = []
     for row in rows:
@@ -189,9 +189,9 @@ def _stored(asked: Asked, memory: MemoryReport) -> None:
     if not logs:
         return
     parts.section(t("Stored logs"))
-    parts.prose(about_log.stored_rows(logs, memory.log_id))
+    parts.prose(about_startup_log.stored_rows(logs, memory.log_id))
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = parts.pick(t("Stored log"), about_log.stored_names(logs), "log_chosen")
+        chosen = parts.pick(t("Stored log"), about_startup_log.stored_names(logs), "log_chosen")
         st.button(t("Remove"), key="log_remove", icon=":material/delete:", on_click=_remove, args=(asked, chosen))
         st.download_button(
             t("Stored logs as CSV"), resources.logs_csv, "startup_logs.csv", "text/csv", key="log_csv",
