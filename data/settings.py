@@ -28,7 +28,7 @@ class Settings:
     """Everything off unless the operator says otherwise."""
 
     engines: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Name → address of a metrics page. Only these are ever asked; no visitor can add one."""
+    """Name → address of a metrics page, or several separated by blanks. Only these are ever asked."""
     logs_folder: Path | None = None
     """Folder of request logs too large to upload."""
     api_token: str | None = None
@@ -47,12 +47,17 @@ def read_settings(path: Path | None = None) -> Settings:
     token = os.environ.get(TOKEN_VARIABLE) or _section(given, "api").get("token") or None
     folder = _section(given, "logs").get("folder")
     return Settings(
-        engines=MappingProxyType({str(name): str(url) for name, url in _section(given, "engines").items()}),
+        engines=MappingProxyType({str(name): _addresses(url) for name, url in _section(given, "engines").items()}),
         logs_folder=Path(str(folder)) if folder else None,
         api_token=str(token) if token else None,
         api_max_bytes=_whole(given, "api", "max_mb", DEFAULT_UPLOAD_MB) * MIB,
         keep_days=_whole(given, "recording", "keep_days", DEFAULT_KEEP_DAYS),
     )
+
+
+def _addresses(given: Any) -> str:
+    """One address, or several that are read together: a list, or separated by blanks."""
+    return " ".join(map(str, given)) if isinstance(given, list) else str(given)
 
 
 def _parse(path: Path) -> Mapping[str, Any]:
