@@ -160,6 +160,11 @@ class GpuLog:
     power_max_w: float | None = None
     temperature_max_c: float | None = None
     memory_temperature_max_c: float | None = None
+    power_shares: tuple[float | None, ...] = ()
+    """Mean of each GPU: power drawn / its limit."""
+    first_at: str | None = None
+    """ISO time of the first reading; without a zone it is what the clock of that machine showed."""
+    last_at: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,6 +224,8 @@ class MetricsSnapshot:
     evicted_tokens_total: float | None = None
     offload_stored_bytes_total: float | None = None
     offload_loaded_bytes_total: float | None = None
+    offload_loading_s_total: float | None = None
+    """Time spent on loading them."""
     offload_loaded_tokens_total: float | None = None
     """Prompt tokens that came back from outside the GPU."""
     host_cache_usage_share: float | None = None

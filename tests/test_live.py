@@ -23,6 +23,7 @@ from data.live.recording_file import looks_like_recording, read_recording, write
 from data.live.sample import PATH as SAMPLE
 from data.live.timeline import Event, timeline
 from data.live.window import evidence_of, window_of
+from data.settings import read_settings
 from data.sources.prometheus import parse_metrics
 from data.store import Store
 
@@ -201,6 +202,19 @@ def test_replicas_and_a_gpu_exporter_are_read_together(engine: Engine) -> None:
     assert reading.snapshot.gpus[0].busy_share == 0.91
     assert reading.problem is not None
     assert reading.problem.trouble is Trouble.UNREACHABLE
+
+
+def test_the_operator_may_name_several_addresses_and_a_retention(tmp_path: Path) -> None:
+    file = tmp_path / "plimsoll.toml"
+    file.write_text(
+        '[engines]\na = ["http://x/metrics", "http://y/metrics"]\nb = "http://z/metrics"\n', encoding="utf-8"
+    )
+    assert dict(read_settings(file).engines) == {"a": "http://x/metrics http://y/metrics", "b": "http://z/metrics"}
+    assert read_settings(file).keep_days == 30
+    for wrong in ('"long"', "-1", "true", "1.5"):
+        file.write_text(f"[recording]\nkeep_days = {wrong}\n", encoding="utf-8")
+        with pytest.raises(InputError, match="keep_days"):
+            read_settings(file)
 
 
 # recording

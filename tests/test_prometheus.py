@@ -275,6 +275,13 @@ def test_texts_of_two_replicas_are_added_up_and_ranks_are_not() -> None:
     assert parse_metrics(ranks).histograms["queue"].count == 8
 
 
+def test_the_speed_of_fetching_is_told_of_the_time_spent_fetching() -> None:
+    """2 GB in half a second are 4 GB/s, whether they came within a minute or a day."""
+    text = "vllm:num_requests_running 1\nvllm:kv_offload_load_bytes_total 2e9\nvllm:kv_offload_load_time_total 0.5\n"
+    values = {one.metric: one.value for one in evidence(parse_metrics(text))}
+    assert values["transfer_bytes_per_s"] == 4e9
+
+
 def test_two_kinds_of_engines_in_one_text_are_refused() -> None:
     with pytest.raises(UnreadableFile, match="SGLang, vLLM"):
         parse_metrics("sglang:token_usage 0.5\nvllm:num_requests_running 1\n")

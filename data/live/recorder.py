@@ -133,16 +133,13 @@ class Watcher:
             self._recording, self._paused = None, False
             return ended
 
-    def close(self) -> None:
-        """End the recording and the thread."""
+    def end(self) -> Thread | None:
+        """End the recording, and tell the thread to end: it may still be waiting for the engine's answer."""
         with self._lock:
             self._closed = True
-            if self._recording is not None and self._failed is None:
-                self.stop()
-            thread = self._thread
-        self._wake.set()
-        if thread is not None:
-            thread.join(ENDING_S)
+            self.stop()
+            self._wake.set()
+            return self._thread
 
     @property
     def _interval_s(self) -> float:
@@ -254,6 +251,7 @@ class Desk:
     def close(self) -> None:
         """End every recording and thread, before the store is closed."""
         with self._lock:
-            watchers = tuple(self._watchers.values())
-        for watcher in watchers:
-            watcher.close()
+            threads = [watcher.end() for watcher in self._watchers.values()]
+        for thread in threads:
+            if thread is not None:
+                thread.join(ENDING_S)

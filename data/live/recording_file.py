@@ -16,8 +16,8 @@ from data.live.entry_json import MAX_NAME, broken, entry_object, read_entry
 SUFFIX = ".plimsoll-recording.jsonl"
 VERSION = 1
 MAX_FILE_BYTES = 50 * MEGA
-MAX_LINES = 50_000
-"""A week at one scrape every 15 s."""
+MAX_LINES = 20_000
+"""Three days at one scrape every 15 s; read in seconds."""
 MAX_REASON = 40
 _TELLTALE = b'{"plimsoll_recording"'
 

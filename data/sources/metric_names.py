@@ -54,6 +54,7 @@ ADDED: Mapping[str, tuple[str, ...]] = {
     "evicted_tokens_total": ("sglang:evicted_tokens_total",),
     "offload_stored_bytes_total": ("vllm:kv_offload_store_bytes_total",),
     "offload_loaded_bytes_total": ("vllm:kv_offload_load_bytes_total",),
+    "offload_loading_s_total": ("vllm:kv_offload_load_time_total", "sglang:load_back_duration_seconds_sum"),
     "offload_loaded_tokens_total": ("vllm:external_prefix_cache_hits_total", "sglang:load_back_tokens_total"),
     "kv_capacity_tokens": ("sglang:max_total_num_tokens",),
     "cpu_seconds_total": ("process_cpu_seconds_total",),
@@ -90,6 +91,7 @@ COUNTERS = (
     "evicted_tokens_total",
     "offload_stored_bytes_total",
     "offload_loaded_bytes_total",
+    "offload_loading_s_total",
     "offload_loaded_tokens_total",
     "cpu_seconds_total",
 )

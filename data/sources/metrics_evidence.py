@@ -63,7 +63,9 @@ def _counted(snapshot: MetricsSnapshot) -> Iterator[tuple[str, float | None, str
     yield "output_tokens_per_s", snapshot.output_tokens_per_s, "tokens/s"
     if snapshot.window_s is not None:
         yield "request_rate_per_s", _ratio(finished, snapshot.window_s), "per_s"
-        yield "transfer_bytes_per_s", _ratio(snapshot.offload_loaded_bytes_total, snapshot.window_s), "bytes/s"
+    # While something is fetched, not over all the time: a link that is seldom used is not a slow one.
+    fetched = _ratio(snapshot.offload_loaded_bytes_total, snapshot.offload_loading_s_total)
+    yield "transfer_bytes_per_s", fetched, "bytes/s"
 
 
 def _latencies(snapshot: MetricsSnapshot) -> Iterator[tuple[str, float | None, str]]:

@@ -16,8 +16,8 @@ from data.store.trail import added
 SECONDS_PER_DAY = 86_400
 MAX_DRAWN = 400
 """Scrapes read of a recording for its charts: one every three pixels of a wide screen."""
-MAX_EXPORTED = 49_000
-"""Lines of an exported file, below what a file of recordings may have."""
+MAX_EXPORTED = 9_000
+"""Scrapes, and as many other lines, of an exported file: below what a file of a recording may have."""
 
 
 @dataclass(frozen=True, kw_only=True)

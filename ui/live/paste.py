@@ -64,8 +64,9 @@ def _recording(content: bytes, name: str) -> None:
     """A file of a recording goes to the others; the same file twice is one recording."""
     done = f"_imported_{hashlib.sha256(content).hexdigest()}"
     if state.get(done) is None:
-        recording, entries = read_recording(content, name)
-        resources.store().recordings.add_whole(recording, entries)
+        with st.spinner(t("Reading the recording …")):
+            recording, entries = read_recording(content, name)
+            resources.store().recordings.add_whole(recording, entries)
         state.put(**{done: recording.recording_id})
     st.success(t("The recording is stored: look at it under Recorded."), icon=":material/check_circle:")
     st.button(

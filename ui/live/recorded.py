@@ -9,6 +9,7 @@ import streamlit as st
 
 from calc.trend import Trend, trend
 from calc.workload import Slo
+from data.live.entry import Kind, Problem, Trouble
 from data.live.recording_file import SUFFIX, write_recording
 from data.live.timeline import Event, Timeline, cut
 from data.store import Action
@@ -39,8 +40,19 @@ def show(slo: Slo) -> None:
         st.caption(":material/science: " + t("Played by the simulator for demonstration; no engine was measured."))
     if opened.line.step > 1:
         st.caption(t("Every {step}th scrape is drawn; rates and percentiles span the others.", step=opened.line.step))
+    if row is not None:
+        _state(row, opened)
     _span(opened, slo, kind)
     _keep(row, opened)
+
+
+def _state(row: StoredRecording, opened: Opened) -> None:
+    """Whether it still grows, or ended without anybody having stopped it."""
+    running = {look.recording.recording_id for look in desk.desk().recording() if look.recording is not None}
+    if row.recording.recording_id in running:
+        st.button(t("Still being recorded: show the newest"), key="recorded_refresh", icon=":material/refresh:")
+    elif opened.entries[-1].kind is not Kind.STOPPED:
+        parts.notes([Problem(trouble=Trouble.ENDED).sentence(row.recording.engine)])
 
 
 def _span(opened: Opened, slo: Slo, kind: str) -> None:
