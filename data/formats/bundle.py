@@ -48,7 +48,7 @@ class BundleItem:
 
     @property
     def to_store(self) -> bool:
-        """Whether it holds results of its own. Readings of GPUs beside a run are looked at, not stored."""
+        """Whether it holds results of its own."""
         return self.result is not None and self.belongs_to is None and self.same_as is None and _holds(self.result)
 
 
@@ -65,7 +65,7 @@ def read_files(
 
 
 def _holds(result: ReadResult) -> bool:
-    return bool(result.runs or result.snapshots or result.startup)
+    return bool(result.runs or result.snapshots or result.gpu_logs or result.startup)
 
 
 def _item(file: GivenFile, columns: Mapping[str, str] | None) -> BundleItem:

@@ -43,6 +43,7 @@ from data.store.records import (
 from data.store.rows import (
     calibration_row,
     file_row,
+    kept_snapshots,
     run_rows,
     scenario_version,
     snapshot_rows,
@@ -106,7 +107,7 @@ class Store:
         """Store what a reader understood of a file, whole or not at all; the same ``file_id`` again adds nothing."""
         now = uploaded_at or utc_now()
         run_ids = [f"{file_id}-{index}" for index in range(len(result.runs))]
-        snapshot_ids = [f"{file_id}-{index}" for index in range(len(result.snapshots))]
+        snapshot_ids = [f"{file_id}-{index}" for index in range(len(kept_snapshots(result)))]
         with self._db.writing() as cursor:
             known = cursor.execute("SELECT count(*) FROM files WHERE file_id = ?", [file_id]).fetchall()[0][0]
             if known:

@@ -26,9 +26,10 @@ def outline(items: Sequence[BundleItem]) -> str:
 
 
 def number(items: Sequence[BundleItem]) -> tuple[int, int]:
-    """Load points and metrics snapshots."""
+    """Load points and metrics snapshots, logs of GPU readings among these."""
     results = [item.result for item in items if item.result is not None]
-    return sum(len(result.runs) for result in results), sum(len(result.snapshots) for result in results)
+    seen = sum(len(result.snapshots) + len(result.gpu_logs) for result in results)
+    return sum(len(result.runs) for result in results), seen
 
 
 def amount(items: Sequence[BundleItem]) -> str:
