@@ -56,7 +56,7 @@ def add(store: Store, runs: int, file_id: str) -> None:
 
 
 def test_what_was_stored_comes_back_equal(store: Store) -> None:
-    for sample in SAMPLES.glob("sample-*"):
+    for sample in (file for file in SAMPLES.glob("sample-*") if "recording" not in file.name):
         content = sample.read_bytes()
         result = read(content, sample.name)
         outcome = store.add_file(result, file_id=content_id(content), size_bytes=len(content))
