@@ -128,6 +128,9 @@ def test_a_code_fires_on_its_own_case(code: str, severity: str, change: dict[str
         ("throughput_inconsistent", {"output_token_throughput_per_s": 820.0}),
         ("lengths_missing", {"input_tokens_mean": None, "table": True}),
         ("prefill_above_roofline", {"prefill_limit_tokens_per_s": 2000.0}),
+        ("prefill_above_roofline", {"prefill_limit_tokens_per_s": 1000.0, "prefix_hit_share": 0.4}),
+        ("prefill_above_roofline", {"prefill_limit_tokens_per_s": 1000.0, "reuse_declared": True}),
+        ("prefill_above_roofline", {"prefill_limit_tokens_per_s": 1000.0, "flags": ("prompts_shared",)}),
     ],
 )
 def test_a_code_stays_silent_beside_its_threshold(code: str, change: dict[str, Any]) -> None:

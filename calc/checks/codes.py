@@ -41,8 +41,8 @@ CODES: Mapping[str, Code] = MappingProxyType(
     {
         "prefill_above_roofline": Code(
             severity="E",
-            when="prompt tokens ÷ TTFT P50 exceed GPUs × peak FLOP/s ÷ (2 × parameters a token passes); asked where "
-            "model, GPU and their number are known or declared",
+            when="prompt tokens not known to be found ÷ TTFT P50 exceed GPUs × peak FLOP/s ÷ (2 × parameters a token "
+            "passes); asked where model, GPU and their number are known or declared, and no reuse of unknown extent is",
             do="empty the cache, change the seed, check the unit, measure again",
             source="github.com/raullenchai/Rapid-MLX/issues/1641; the step model's own peak",
         ),

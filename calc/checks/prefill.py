@@ -25,17 +25,9 @@ def prefill_limit_tokens_per_s(model: ModelSpec, gpu: Gpu, gpu_count: int) -> fl
 
 
 def prefill_above_roofline(facts: RunFacts) -> ValidityFinding | None:
-    """Median prompt over median TTFT; the mean prompt where the file has no median.
-
-    Where reuse was declared, found tokens are no prefill; while nobody knows how many were found, nothing is said.
-    """
-    tokens = facts.input_tokens_p50 or facts.input_tokens_mean
-    ttft, limit = facts.ttft.p50_s, facts.prefill_limit_tokens_per_s
-    if tokens is None or not ttft or limit is None:
-        return None
-    if facts.reuse_declared:
-        tokens *= 1 - (1.0 if facts.prefix_hit_share is None else facts.prefix_hit_share)
-    if tokens / ttft <= limit:
+    """Median prompt over median TTFT; the mean prompt where the file has no median. Tokens found are no prefill."""
+    tokens, ttft, limit = _prefilled_tokens(facts), facts.ttft.p50_s, facts.prefill_limit_tokens_per_s
+    if tokens is None or not ttft or limit is None or tokens / ttft <= limit:
         return None
     text = msg(
         "{rate:toks} of prefill are more than these GPUs can do ({limit:toks}): a warm cache, a wrong unit, or other "
@@ -46,3 +38,13 @@ def prefill_above_roofline(facts: RunFacts) -> ValidityFinding | None:
     return ValidityFinding(
         code="prefill_above_roofline", severity=ERROR, text=text, fields=("ttft", "input_tokens_mean")
     )
+
+
+def _prefilled_tokens(facts: RunFacts) -> float | None:
+    """Of a prompt, what is computed; ``None`` where prompts are found again by design and nobody knows how many."""
+    tokens, hits = facts.input_tokens_p50 or facts.input_tokens_mean, facts.prefix_hit_share
+    if tokens is None:
+        return None
+    if hits is not None:
+        return tokens * (1 - hits)
+    return None if facts.reuse_declared or "prompts_shared" in facts.flags else tokens
