@@ -7,17 +7,17 @@ from ui.live import now, paste, recorded
 from ui.story import words
 from ui.text import t
 
-slo = state.current().scenario.slo
+asked = state.current()
 
 parts.heading(t("Live engine"), t("What do the counters of a running engine say?"))
 names = {"now": t("Now"), "recorded": t("Recorded"), "paste": t("Paste or upload")}
 match parts.switch(t("View"), names, "live_view", "now", linked=True):
     case "recorded":
-        recorded.show(slo)
+        recorded.show(asked)
     case "paste":
-        paste.show(slo)
+        paste.show(asked)
     case _:
-        now.show(slo)
+        now.show(asked)
 
 parts.computed(
     [

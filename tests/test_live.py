@@ -24,7 +24,7 @@ from data.live.sample import PATH as SAMPLE
 from data.live.timeline import Event, timeline
 from data.live.window import evidence_of, window_of
 from data.settings import read_settings
-from data.sources.prometheus import parse_metrics
+from data.sources.prometheus import evidence, parse_metrics
 from data.store import Store
 
 Answer = Callable[[http.server.BaseHTTPRequestHandler], None]
@@ -418,6 +418,25 @@ def test_the_sample_says_that_it_is_made_up_and_tells_three_troubles_apart() -> 
     assert said[50][0] == said[len(entries)][0] == "no-change"
     assert said[80][1] == "cache_not_hit"
     assert said[115][1] == "cache_fills_memory"
+
+
+def test_slow_fetching_is_told_from_fast_where_the_scenario_is_of_the_same_model() -> None:
+    """Break-even of the example is a few GB/s: 1 GB/s is below it, 50 GB/s above."""
+    from data.case import example_case
+    from ui import resources
+    from ui.live import desk
+
+    asked = resources.ask(example_case())
+    said = []
+    for seconds, model in ((5.0, "Qwen/Qwen3-32B"), (0.1, "Qwen/Qwen3-32B"), (5.0, "another")):
+        text = f'''vllm:num_requests_running{{model_name="{model}"}} 5
+vllm:external_prefix_cache_hits_total 1000
+vllm:kv_offload_load_bytes_total 5e9
+vllm:kv_offload_load_time_total {seconds}
+'''
+        snapshot = parse_metrics(text)
+        said.append(desk.judged(evidence(snapshot), snapshot.model, asked).diagnosis)
+    assert [one == "transfer_is_bottleneck" for one in said] == [True, False, False]
 
 
 def test_a_window_is_cut_at_a_restart() -> None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from calc.errors import PlimsollError
+from calc.errors import InputError, PlimsollError
 from calc.evidence import Evidence, Provenance
 from calc.judge.decide import decide
 from calc.judge.decision import Decision
+from calc.offload.fetch import Offload
 from calc.workload import Slo
 from data.live.entry import Entry, Recording
 from data.live.recorder import Desk
@@ -20,9 +21,12 @@ from data.live.window import Window, evidence_of, window_of
 from data.settings import Settings, read_settings
 from data.store.recordings import StoredRecording
 from ui import resources
+from ui.resources import Asked
 from ui.story.about_live import Diagnosed
 
 SAMPLE_FILE = "sample-engine.plimsoll-recording.jsonl"
+MIDDLE = 0.5
+"""Quantile of the prompt lengths that stands for them."""
 KEPT = 8
 """Recordings held read and laid out."""
 
@@ -76,26 +80,50 @@ def opened(stored: StoredRecording) -> Opened:
 
 
 @st.cache_resource(max_entries=4 * KEPT, show_spinner=False)
-def _summed(key: str, first_s: float, last_s: float, slo: Slo, _opened: Opened) -> Diagnosed | None:  # noqa: ARG001 - the key
+def _summed(key: str, first_s: float, last_s: float, _asked: Asked, _opened: Opened) -> Diagnosed | None:  # noqa: ARG001 - the key
     inside = [entry for entry in _opened.entries if first_s <= entry.at_s <= last_s]
     window = window_of(inside, last_s - first_s)
-    return None if window is None else diagnosed(window, _opened.recording.engine, slo)
+    return None if window is None else diagnosed(window, _opened.recording.engine, _asked)
 
 
-def summed(opened: Opened, first_s: float, last_s: float, slo: Slo) -> Diagnosed | None:
+def summed(opened: Opened, first_s: float, last_s: float, asked: Asked) -> Diagnosed | None:
     """A stretch of a recording summed up and diagnosed; ``None`` with fewer than two scrapes in it."""
-    key = f"{opened.recording.recording_id} {len(opened.entries)} {opened.entries[-1].at_s}"
-    return _summed(key, first_s, last_s, slo, opened)
+    key = f"{opened.recording.recording_id} {len(opened.entries)} {opened.entries[-1].at_s} {asked.key}"
+    return _summed(key, first_s, last_s, asked, opened)
 
 
-def diagnosed(window: Window, engine: str, slo: Slo) -> Diagnosed:
+def diagnosed(window: Window, engine: str, asked: Asked) -> Diagnosed:
     """What the evidence of a window says, held against the scenario's targets."""
-    return Diagnosed(window=window, decision=judged(evidence_of(window, engine), slo))
+    decision = judged(evidence_of(window, engine), window.snapshot.model, asked)
+    return Diagnosed(window=window, decision=decision)
 
 
-def judged(measured: Sequence[Evidence], slo: Slo) -> Decision:
-    """What measured figures point to, held against the scenario's targets and nothing else of it."""
-    return decide({one.metric: one for one in (*targets(slo), *measured)})
+def judged(measured: Sequence[Evidence], model: str | None, asked: Asked) -> Decision:
+    """What measured figures point to, held against the scenario's targets.
+
+    Of the scenario itself only the rate at which fetching beats recomputing is taken, and only for the same model.
+    """
+    known = {one.metric: one for one in (*targets(asked.scenario.slo), *measured)}
+    if "transfer_bytes_per_s" in known and model == asked.scenario.deployment.model.name:
+        known |= {one.metric: one for one in _break_even(asked.key, asked)}
+    return decide(known)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _break_even(key: str, _asked: Asked) -> tuple[Evidence, ...]:  # noqa: ARG001 - the key
+    """KV bytes of a middling prompt over the seconds to compute it; nothing where the speed of the GPU is unknown."""
+    scenario = _asked.scenario
+    tokens = max(2, round(scenario.workload.prompt_tokens.quantile(MIDDLE)))
+    try:
+        hit = Offload.of(scenario.deployment, scenario.calibration).hit(tokens - 1, 1)
+    except InputError:
+        return ()
+    return (
+        Evidence(
+            metric="break_even_bytes_per_s", value=hit.break_even_bytes_per_s, unit="bytes/s",
+            provenance=Provenance.ESTIMATED, source="memory and step model of the scenario",
+        ),
+    )  # fmt: skip
 
 
 def targets(slo: Slo) -> list[Evidence]:

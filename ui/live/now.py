@@ -6,13 +6,13 @@ import time
 
 import streamlit as st
 
-from calc.workload import Slo
 from data.live.entry import Entry, Kind
 from data.live.recorder import LONGEST_S, SHORTEST_S, Look, Watcher
 from data.live.timeline import cut, timeline
 from data.live.window import window_of
 from ui import parts, state
 from ui.live import desk, shown
+from ui.resources import Asked
 from ui.story import about_live
 from ui.text import t
 
@@ -30,7 +30,7 @@ START = 70
 """Scrape at which the sample is first shown: the cache is not hit."""
 
 
-def show(slo: Slo) -> None:
+def show(asked: Asked) -> None:
     """The choice of engine, then the engine."""
     engines = desk.desk().engines
     names = {**{name: name for name in engines}, SAMPLE: t("Made-up sample, replayed")}
@@ -42,12 +42,12 @@ def show(slo: Slo) -> None:
     if chosen == SAMPLE or chosen not in engines:
         with right:
             _player()
-        _replayed(slo)
+        _replayed(asked)
         return
     watcher = desk.desk().watcher(chosen)
     with right:
         _recording(watcher)
-    _watched(watcher, slo)
+    _watched(watcher, asked)
 
 
 def _recording(watcher: Watcher) -> None:
@@ -81,13 +81,13 @@ def _end(watcher: Watcher) -> None:
         state.put(live_recording=ended.recording_id)
 
 
-def _watched(watcher: Watcher, slo: Slo) -> None:
+def _watched(watcher: Watcher, asked: Asked) -> None:
     @state.fragment(run_every=TICK_S)
     def ticking() -> None:
         """The engine as its thread saw it last; this never waits for the engine."""
         look = watcher.look()
         _say(look)
-        _panel(look, slo)
+        _panel(look, asked)
 
     ticking()
 
@@ -100,10 +100,10 @@ def _say(look: Look) -> None:
     st.caption(f":material/schedule: {about_live.status(look, time.time())}")
 
 
-def _panel(look: Look, slo: Slo) -> None:
+def _panel(look: Look, asked: Asked) -> None:
     """Answer, diagnosis, courses and figures of the newest lines."""
     window = window_of(look.recent, WINDOW_S)
-    found = None if window is None else desk.diagnosed(window, look.engine, slo)
+    found = None if window is None else desk.diagnosed(window, look.engine, asked)
     if found is not None or about_live.trouble(look.engine, look.recent) is None:
         shown.answer(found, "measured")
     shown.courses(timeline(look.recent[-DRAWN:]), "live_courses")
@@ -122,7 +122,7 @@ def _player() -> None:
         st.caption(t("Played by the simulator: a calm hour, a cache that is not hit, a full cache, a restart."))
 
 
-def _replayed(slo: Slo) -> None:
+def _replayed(asked: Asked) -> None:
     opened = desk.sample()
     last = len(opened.entries)
     if state.get(PLACE) is None:
@@ -140,7 +140,7 @@ def _replayed(slo: Slo) -> None:
             st.rerun()
         newest = opened.entries[place - 1]
         st.caption(f":material/science: {_when(newest)}")
-        found = desk.summed(opened, newest.at_s - REPLAY_WINDOW_S, newest.at_s, slo)
+        found = desk.summed(opened, newest.at_s - REPLAY_WINDOW_S, newest.at_s, asked)
         shown.answer(found, "sample")
         shown.courses(cut(opened.line, opened.line.times_s[0], newest.at_s), "live_courses")
         shown.rest(found, opened.recording.engine, "sample", "live")

@@ -6,11 +6,11 @@ import hashlib
 
 import streamlit as st
 
-from calc.workload import Slo
 from data.live.recording_file import looks_like_recording, read_recording
 from data.sources.prometheus import evidence
 from ui import engine_view, parts, resources, state
 from ui.live import desk, shown
+from ui.resources import Asked
 from ui.text import t
 
 KINDS = ["txt", "prom", "metrics", "jsonl"]
@@ -19,7 +19,7 @@ ONE_ONLY = "cumulative_counters"
 """What is said of one text is cured by the second."""
 
 
-def show(slo: Slo) -> None:
+def show(asked: Asked) -> None:
     """The texts or the file, then what they say."""
     left, right = st.columns(2, gap="medium")
     with left:
@@ -34,7 +34,7 @@ def show(slo: Slo) -> None:
         _recording(first.getvalue(), first.name)
         return
     given = first.getvalue() if first else (pasted or "").encode()
-    _texts(given, later.getvalue() if later else None, seconds, slo)
+    _texts(given, later.getvalue() if later else None, seconds, asked)
 
 
 def _apart() -> float | None:
@@ -42,7 +42,7 @@ def _apart() -> float | None:
     return st.number_input(t("Seconds between the two"), 0.1, None, None, 1.0, key="engine_apart")
 
 
-def _texts(given: bytes, later: bytes | None, seconds: float | None, slo: Slo) -> None:
+def _texts(given: bytes, later: bytes | None, seconds: float | None, asked: Asked) -> None:
     kind = "measured" if given else "sample"
     if kind == "sample":
         said = t("Shown is a made-up sample; paste the text of your engine's /metrics to see yours.")
@@ -50,7 +50,7 @@ def _texts(given: bytes, later: bytes | None, seconds: float | None, slo: Slo) -
     result, snapshot = engine_view.understand(given or resources.sample("sample-metrics.txt"), later, seconds)
     known = evidence(snapshot, between=later is not None)
     parts.answer(engine_view.sentence(snapshot), engine_view.figures(snapshot, kind), good=engine_view.calm(snapshot))
-    shown.layers(desk.judged(known, slo))
+    shown.layers(desk.judged(known, snapshot.model, asked))
     shown.offer(known, kind, "paste")
     parts.section(t("Three layers"))
     parts.table(engine_view.rows(known, kind), key="engine_rows")

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import streamlit as st
 
 from calc.trend import Trend, trend
-from calc.workload import Slo
 from data.live.entry import Kind, Problem, Trouble
 from data.live.recording_file import SUFFIX, write_recording
 from data.live.timeline import Event, Timeline, cut
@@ -17,6 +16,7 @@ from data.store.recordings import MAX_EXPORTED, StoredRecording
 from ui import parts, resources, state
 from ui.live import desk, shown
 from ui.live.desk import Opened
+from ui.resources import Asked
 from ui.story import about_live
 from ui.text import t
 
@@ -28,7 +28,7 @@ FEWEST_S = 600.0
 DELETED = "_recording_deleted"
 
 
-def show(slo: Slo) -> None:
+def show(asked: Asked) -> None:
     """A choice of recordings, then the chosen one."""
     stored = {row.recording.recording_id: row for row in resources.store().recordings.all() if row.scrapes}
     names = {**{key: about_live.recording_name(row) for key, row in stored.items()}, SAMPLE: t("Made-up sample")}
@@ -42,7 +42,7 @@ def show(slo: Slo) -> None:
         st.caption(t("Every {step}th scrape is drawn; rates and percentiles span the others.", step=opened.line.step))
     if row is not None:
         _state(row, opened)
-    _span(opened, slo, kind)
+    _span(opened, asked, kind)
     _keep(row, opened)
 
 
@@ -55,10 +55,10 @@ def _state(row: StoredRecording, opened: Opened) -> None:
         parts.notes([Problem(trouble=Trouble.ENDED).sentence(row.recording.engine)])
 
 
-def _span(opened: Opened, slo: Slo, kind: str) -> None:
+def _span(opened: Opened, asked: Asked, kind: str) -> None:
     """The chosen stretch of time: answer, courses, drift, events."""
     first_s, last_s = _scrub(opened.line)
-    found = desk.summed(opened, first_s, last_s, slo)
+    found = desk.summed(opened, first_s, last_s, asked)
     shown.answer(found, kind)
     line = cut(opened.line, first_s, last_s)
     shown.courses(line, "recorded_courses")
