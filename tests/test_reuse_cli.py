@@ -103,6 +103,17 @@ def test_what_cannot_be_a_trace_is_refused_in_one_sentence(tmp_path: Path, conte
     assert words in line["error"]
 
 
+def test_a_table_with_hashes_is_read_as_a_log_and_one_without_them_has_no_curve(tmp_path: Path) -> None:
+    head = "timestamp_s,prompt_tokens,output_tokens"
+    (tmp_path / "table.csv").write_text(
+        head + ',hash_ids\n0,1024,9,"[1, 2]"\n60,1024,9,"[1, 3]"\n61,1536,9,"[1, 2, 4]"\n', encoding="utf-8"
+    )
+    status, line = ask(tmp_path / "table.csv", "--capacities", "9")
+    assert (status, line["block_size"], line["hit_tokens"]) == (0, 512, [1536])
+    (tmp_path / "plain.csv").write_text(head + "\n0,1024,9\n60,1024,9\n", encoding="utf-8")
+    assert "no block hashes" in ask(tmp_path / "plain.csv")[1]["error"]
+
+
 def test_a_missing_file_and_a_missing_tenant_are_said(tmp_path: Path) -> None:
     assert "error" in ask(tmp_path / "none.jsonl")[1]
     assert "tenants" in ask(written(tmp_path / "three.jsonl", THREE), "--by-tenant")[1]["error"]

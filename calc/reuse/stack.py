@@ -186,7 +186,7 @@ def histogram_by_age(
 
 @njit(cache=True, nogil=True)
 def found_by_request(offsets: Array, ids: Array, looked_up: Array, unique: int, capacities: Array, every: int) -> Array:
-    """Blocks found of every so-many-th prompt in a cache of each rising capacity: shape (prompts, capacities)."""
+    """Blocks found of every so-many-th prompt in a cache of each capacity: shape (prompts, capacities)."""
     requests = len(offsets) - 1
     result = np.zeros(((requests + every - 1) // every, len(capacities)), np.int64)
     last, bits, tree = empty_stack(len(ids), unique)

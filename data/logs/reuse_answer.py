@@ -9,15 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from calc.errors import InputError
+from calc.errors import InputError, PlimsollError, UnreadableFile
 from calc.messages import msg
 from calc.reuse import stack
 from calc.reuse.answers import with_answers
 from calc.reuse.curve import HitCurve, curves_with_limits, hit_curve
 from calc.reuse.routing import Routing, curve_of_owners, dealt
 from calc.reuse.trace import BlockTrace, IntArray
-from calc.reuse.views import coarser, full_blocks_only, told_apart
-from data.logs.hash_trace import read_hash_trace
+from calc.reuse.views import coarser, full_blocks_only, in_order_of_time, told_apart
+from data.logs.blocks import block_trace
+from data.logs.given import GivenLog
+from data.logs.hash_trace import ReadTrace, read_hash_trace
+from data.logs.load import load_log
+from data.store import Store
+from data.store.database import IN_MEMORY
 
 MAX_CAPACITY_BLOCKS = 2**62
 DIGITS = 10
@@ -55,7 +60,7 @@ class ReuseAsked:
 
 def reuse_line(path: Path, asked: ReuseAsked) -> dict[str, Any]:
     """The answer to `reuse`: hit rates by tokens and by blocks, and what no capacity can exceed."""
-    read = read_hash_trace(path)
+    read = _read(path)
     trace, owner = seen_by(read.trace, asked)
     capacities = asked.capacities_blocks or usual_capacities(trace.unique_blocks)
     curve, at = _curve(trace, owner, asked, capacities)
@@ -79,6 +84,19 @@ def reuse_line(path: Path, asked: ReuseAsked) -> dict[str, Any]:
             for limit, limited in zip(asked.ttl_s, curves_with_limits(trace, asked.ttl_s), strict=True)
         ]
     return line | {"notes": [str(note) for note in read.notes]}
+
+
+def _read(path: Path) -> ReadTrace:
+    """JSON Lines with hashes as they are; any other file as the Workload page reads a log."""
+    try:
+        return read_hash_trace(path)
+    except UnreadableFile as not_lines:
+        with Store(IN_MEMORY) as store:
+            try:
+                added = load_log(store.database, GivenLog.of_path(path))
+            except PlimsollError:
+                raise not_lines from None
+            return ReadTrace(trace=in_order_of_time(block_trace(store, added.log_id)))
 
 
 def seen_by(trace: BlockTrace, asked: ReuseAsked) -> tuple[BlockTrace, IntArray | None]:

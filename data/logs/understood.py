@@ -20,6 +20,7 @@ BLOCK_SIZE = "block_size_tokens"
 """What a user declares beside columns: tokens of one block of the hashes."""
 BLOCK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 SHOWN_ROWS = 5
+_HASH = re.compile(r"""[^\s,;"'\[\]{}]+""")
 _RESULT_WORDS = {
     "request_throughput", "output_throughput", "total_token_throughput", "num_prompts", "mean_ttft_ms",
     "median_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "mean_itl_ms", "ttfts", "itls", "requests_per_second", "completed",
@@ -272,9 +273,9 @@ def _fitting_size(sample: Sample, columns: Mapping[str, Column]) -> int | None:
         return None
     header = columns["block_hashes"].header
     pairs = [
-        (int(tokens), len(hashes))
+        (int(tokens), hashes)
         for row in sample.rows
-        if isinstance(hashes := row.get(header), list) and (tokens := str(row.get(prompt.header))).isdecimal()
+        if (hashes := _hashes_in(row.get(header))) and (tokens := str(row.get(prompt.header))).isdecimal()
     ]
     fits = [
         size
@@ -282,6 +283,11 @@ def _fitting_size(sample: Sample, columns: Mapping[str, Column]) -> int | None:
         if pairs and all(count in (math.ceil(tokens / size), tokens // size) for tokens, count in pairs)
     ]
     return fits[0] if len(fits) == 1 else None
+
+
+def _hashes_in(cell: Any) -> int:
+    """How many hashes a cell holds: a list, or the text of one in a table."""
+    return len(cell) if isinstance(cell, list) else len(_HASH.findall(str(cell or "")))
 
 
 def known_header(header: str) -> bool:

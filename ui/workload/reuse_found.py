@@ -156,9 +156,7 @@ def _options(
     chosen = [_candidate(_asked.scenario, today, is_today=True), *able]
     capacities = [one.free_tokens for one in chosen]
     trace = _seen.trace
-    order = sorted(range(len(chosen)), key=lambda place: capacities[place])
-    rows = found_rows(trace, _seen.owner, [int(capacities[place] // trace.block_size_tokens) for place in order])
-    rows = replace(rows, blocks=rows.blocks[:, [order.index(place) for place in range(len(chosen))]])
+    rows = found_rows(trace, _seen.owner, [int(tokens // trace.block_size_tokens) for tokens in capacities])
     values = worths(trace, _seen.curve, rows, capacities, [one.model for one in chosen])
     alive = alive_shares(trace, _seen.back, rows)
     return tuple(
