@@ -77,6 +77,8 @@ _RESOURCE = (
     ("oom_count", "count", msg("Out-of-memory events seen")),
     ("gpu_utilisation_share", "share", msg("GPU busy (duty cycle, not efficiency)")),
     ("gpu_power_share", "share", msg("GPU power / its limit")),
+    ("gpu_memory_peak_bytes", "bytes", msg("Most memory used on one GPU, the engine's reserve included")),
+    ("gpu_imbalance_share", "share", msg("How far the GPUs of the deployment differ in use or memory")),
     ("cpu_utilisation_share", "share", msg("Busiest CPU core of the engine")),
     ("models_on_gpu", "count", msg("Models or versions that share the GPU")),
     ("gpu_count", "count", msg("GPUs of the deployment")),

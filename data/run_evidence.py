@@ -12,6 +12,7 @@ from calc.scenario import Scenario
 from calc.startup.match import short_name
 from calc.workload import Arrivals, Closed, Workload
 from data.catalogue import gpus_named, model_named
+from data.gpu_evidence import evidence_of_logs
 from data.records import BenchmarkRun
 from data.store.records import StoredRun
 
@@ -88,9 +89,9 @@ def measured_of(stored: Sequence[StoredRun], scenario: Scenario) -> tuple[Eviden
 
 
 def evidence_of_run(stored: StoredRun) -> dict[str, Evidence]:
-    """Measured figures of a run by metric, each with what the checks say of it."""
+    """Measured figures of a run by metric, each with what the checks say of it, and of GPU readings taken during it."""
     caveats = tuple(warning.text for warning in stored.caveats)
-    return {
+    return evidence_of_logs(stored.gpu_logs, stored.run) | {
         metric: Evidence(
             metric=metric,
             value=value,

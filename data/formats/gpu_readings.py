@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 
 from calc.checks.gpus import imbalanced, too_few_samples
@@ -33,6 +34,9 @@ class Reading:
     power_w: float | None = None
     temperature_c: float | None = None
     memory_temperature_c: float | None = None
+    power_limit_w: float | None = None
+    at: str | None = None
+    """The moment as the log writes it."""
 
 
 def figure(value: object) -> float | None:
@@ -63,7 +67,18 @@ def mib(value: object) -> float | None:
     return size * MIB if size is not None and size >= 0 else None
 
 
-def log_result(document: Document, code: str, source: str, readings: Sequence[Reading]) -> ReadResult:
+def moment(text: str | None) -> str | None:
+    """A date with a time as ISO text; a time of no day is not known."""
+    try:
+        found = datetime.fromisoformat((text or "").strip().replace("/", "-"))
+    except ValueError:
+        return None
+    return found.isoformat() if ":" in (text or "") else None
+
+
+def log_result(
+    document: Document, code: str, source: str, readings: Sequence[Reading], notes: Sequence[str] = ()
+) -> ReadResult:
     """The log and what it cannot say."""
     log = summed_up(source, readings)
     findings = (too_few_samples(log.samples), imbalanced((log.busy_shares, log.memory_used_peaks_bytes)))
@@ -76,7 +91,12 @@ def log_result(document: Document, code: str, source: str, readings: Sequence[Re
         text = msg("the GPUs were read at one moment only: record them all through the run.")
         warnings.append(RunWarning(code="cumulative_counters", severity="W", text=text, fields=("samples",)))
     return ReadResult(
-        file=document.name, format=code, runs=(), gpu_logs=(log,), warnings=tuple(warnings), notes=document.notes
+        file=document.name,
+        format=code,
+        runs=(),
+        gpu_logs=(log,),
+        warnings=tuple(warnings),
+        notes=(*document.notes, *notes),
     )
 
 
@@ -102,7 +122,15 @@ def summed_up(source: str, readings: Sequence[Reading]) -> GpuLog:
         power_max_w=_over(readings, lambda reading: reading.power_w),
         temperature_max_c=_over(readings, lambda reading: reading.temperature_c),
         memory_temperature_max_c=_over(readings, lambda reading: reading.memory_temperature_c),
+        power_shares=tuple(_mean(_power_share(reading) for reading in group) for group in groups),
+        first_at=moment(readings[0].at) if readings else None,
+        last_at=moment(readings[-1].at) if readings else None,
     )
+
+
+def _power_share(reading: Reading) -> float | None:
+    """Of a GPU whose limit is not told, nothing."""
+    return reading.power_w / reading.power_limit_w if reading.power_w is not None and reading.power_limit_w else None
 
 
 def _over(readings: Sequence[Reading], figure_of: Callable[[Reading], float | None]) -> float | None:

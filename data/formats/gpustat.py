@@ -36,6 +36,7 @@ def _gpus(item: JsonObject) -> Iterator[JsonObject]:
 
 def _readings(document: Document) -> Iterator[Reading]:
     for _, item in objects(document):
+        at = text(item, "query_time")
         for place, gpu in enumerate(_gpus(item)):
             yield Reading(
                 gpu=str(gpu.get("index", place)),
@@ -45,4 +46,6 @@ def _readings(document: Document) -> Iterator[Reading]:
                 memory_total_bytes=mib(gpu.get("memory.total")),
                 power_w=figure(gpu.get("power.draw")),
                 temperature_c=figure(gpu.get("temperature.gpu")),
+                power_limit_w=figure(gpu.get("enforced.power.limit")),
+                at=at,
             )

@@ -34,7 +34,7 @@ def read(document: Document) -> ReadResult:
         raise UnreadableFile(
             msg("{file}: a header was found but no reading below it: record the GPU during a run.", file=document.name)
         )
-    return log_result(document, CODE, DMON, readings)
+    return log_result(document, CODE, DMON, readings, ("dmon_mem_is_bandwidth_util",))
 
 
 def _names(line: str) -> list[str]:
@@ -65,4 +65,5 @@ def _reading(cells: Mapping[str, str]) -> Reading:
         power_w=figure(cells.get("pwr")),
         temperature_c=figure(cells.get("gtemp")),
         memory_temperature_c=figure(cells.get("mtemp")),
+        at=f"{cells['Date']} {cells['Time']}" if cells.keys() >= {"Date", "Time"} else None,
     )

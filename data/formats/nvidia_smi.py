@@ -19,6 +19,7 @@ _FIGURES = frozenset(
 _UNIT = re.compile(r"\s*\[[^\]]*\]$")
 _NAMELESS = re.compile(r"\d+ (?:%|MiB|W)$")
 _POWER = ("power.draw", "power.draw.instant", "power.draw.average")
+_POWER_LIMIT = ("enforced.power.limit", "power.limit")
 _GPU_IDS = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "serial", "gpu_serial")
 _SECOND = 19
 """Characters of a time stamp down to the second: the GPUs of one query differ below it."""
@@ -66,6 +67,7 @@ def _readings(rows: Sequence[Mapping[str, str]]) -> Iterator[Reading]:
         seen[moment] = place + 1
         gpu = next((cells[name] for name in _GPU_IDS if cells.get(name)), str(place))
         power = (figure(cells.get(name)) for name in _POWER)
+        limit = (figure(cells.get(name)) for name in _POWER_LIMIT)
         yield Reading(
             gpu=gpu,
             name=cells.get("name") or cells.get("gpu_name"),
@@ -76,4 +78,6 @@ def _readings(rows: Sequence[Mapping[str, str]]) -> Iterator[Reading]:
             power_w=next((value for value in power if value is not None), None),
             temperature_c=figure(cells.get("temperature.gpu")),
             memory_temperature_c=figure(cells.get("temperature.memory")),
+            power_limit_w=next((value for value in limit if value is not None), None),
+            at=cells.get("timestamp"),
         )

@@ -8,22 +8,26 @@ from data.store.records import (
     Action,
     AddOutcome,
     Confirmation,
+    GpuLogTie,
     OwnEntry,
     ScenarioVersion,
     StoredCalibration,
     StoredDeclaration,
     StoredFile,
+    StoredGpuLog,
     StoredProbe,
     StoredReview,
     StoredRun,
     StoredSnapshot,
     StoredStartupLog,
+    TiedLog,
 )
 from data.store.store import DEFAULT_PATH, Store, content_id, default_path
 from data.store.trail import TrailEntry
 
 __all__ = [
-    "DEFAULT_PATH", "EXPORTED", "KINDS", "NOT_SIGNED_IN", "Action", "AddOutcome", "Confirmation", "OwnEntry",
-    "ScenarioVersion", "Store", "StoredCalibration", "StoredDeclaration", "StoredFile", "StoredProbe", "StoredReview",
-    "StoredRun", "StoredSnapshot", "StoredStartupLog", "TrailEntry", "content_id", "default_path",
+    "DEFAULT_PATH", "EXPORTED", "KINDS", "NOT_SIGNED_IN", "Action", "AddOutcome", "Confirmation", "GpuLogTie",
+    "OwnEntry", "ScenarioVersion", "Store", "StoredCalibration", "StoredDeclaration", "StoredFile", "StoredGpuLog",
+    "StoredProbe", "StoredReview", "StoredRun", "StoredSnapshot", "StoredStartupLog", "TiedLog", "TrailEntry",
+    "content_id", "default_path",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "file": ("files", "file_id"),
         "run": ("runs", "run_id"),
         "snapshot": ("snapshots", "snapshot_id"),
+        "gpu_log": ("gpu_logs", "gpu_log_id"),
         "probe": ("probes", "probe_id"),
         "startup_log": ("startup_logs", "log_id"),
         "calibration": ("calibrations", "calibration_id"),
@@ -37,6 +38,7 @@ EXPORTED: Mapping[str, tuple[str, str]] = MappingProxyType(
         **KINDS,
         "log_request": ("log_requests", "log_id"),
         "recorded_scrape": ("recorded_scrapes", "recording_id"),
+        "gpu_log_tie": ("gpu_log_ties", "gpu_log_id"),
         "deletion": ("deletions", "target_id"),
         "addition": ("additions", "target_id"),
     }
@@ -48,6 +50,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "file": "name",
         "run": "model",
         "startup_log": "name",
+        "gpu_log": "source",
         "calibration": "source",
         "scenario": "name",
         "review": "title",

@@ -8,7 +8,7 @@ from typing import Any
 
 from calc.checks.run_facts import ERROR, WARNING
 from calc.messages import Message
-from data.records import BenchmarkRun, MetricsSnapshot, RunDeclaration, RunWarning
+from data.records import BenchmarkRun, GpuLog, MetricsSnapshot, RunDeclaration, RunWarning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class AddOutcome:
 
     file_id: str
     stored_ids: tuple[str, ...]
-    """Ids of its load points (or metrics snapshots), in file order."""
+    """Ids of its load points (or metrics snapshots, or logs of GPU readings), in file order."""
     already_there: bool
     """True when the same content was stored before; nothing was added."""
 
@@ -64,6 +64,41 @@ class Confirmation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredGpuLog:
+    """A log of GPU readings with where it came from."""
+
+    gpu_log_id: str
+    file_id: str
+    file: str
+    """Name of the file."""
+    uploaded_at: str
+    provenance: str
+    warnings: tuple[RunWarning, ...]
+    log: GpuLog
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuLogTie:
+    """Somebody's word on whether a log was taken during a run."""
+
+    tie_id: str
+    gpu_log_id: str
+    run_id: str
+    stands: bool
+    said_by: str
+    said_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TiedLog:
+    """A log of GPU readings taken during a run, and how that is known."""
+
+    stored: StoredGpuLog
+    said: GpuLogTie | None = None
+    """``None`` = the times of both say so."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoredRun:
     """One load point with where it came from."""
 
@@ -82,6 +117,8 @@ class StoredRun:
     contradictions: tuple[Message, ...] = ()
     """Where file and declaration differ; the file's value stands."""
     confirmation: Confirmation | None = None
+    gpu_logs: tuple[TiedLog, ...] = ()
+    """Readings of GPUs taken during it, newest log first."""
 
     @property
     def refusals(self) -> tuple[RunWarning, ...]:

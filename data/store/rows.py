@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from typing import Any
 
 from calc.evidence import Provenance
 from data.formats.judge import warnings_by_run
-from data.records import GpuLog, GpuMetrics, MetricsSnapshot, ReadResult
+from data.records import ReadResult
 from data.store import codec as codec
 from data.store.records import (
     OwnEntry,
@@ -57,21 +56,6 @@ def run_rows(
     ]
 
 
-def kept_snapshots(result: ReadResult) -> tuple[MetricsSnapshot, ...]:
-    """Snapshots of a file; a log of GPU readings is kept as one of each GPU's memory peak and mean use."""
-    return (*result.snapshots, *(_of_log(log) for log in result.gpu_logs))
-
-
-def _of_log(log: GpuLog) -> MetricsSnapshot:
-    columns = zip_longest(log.memory_used_peaks_bytes, log.busy_shares)
-    name = log.names[0] if len(log.names) == 1 else None
-    gpus = tuple(
-        GpuMetrics(gpu=str(number), name=name, memory_used_bytes=peak, busy_share=busy)
-        for number, (peak, busy) in enumerate(columns)
-    )
-    return MetricsSnapshot(source=log.source, gpus=gpus)
-
-
 def snapshot_rows(result: ReadResult, file_id: str, ids: Sequence[str], now: str) -> list[dict[str, Any]]:
     """Rows of ``snapshots``."""
     return [
@@ -81,7 +65,7 @@ def snapshot_rows(result: ReadResult, file_id: str, ids: Sequence[str], now: str
             "uploaded_at": now,
             "snapshot": codec.snapshot_json(snapshot),
         }
-        for snapshot_id, snapshot in zip(ids, kept_snapshots(result), strict=True)
+        for snapshot_id, snapshot in zip(ids, result.snapshots, strict=True)
     ]
 
 

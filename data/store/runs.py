@@ -12,10 +12,12 @@ from calc.hardware import Gpu
 from data import catalogue
 from data.declared import apply
 from data.formats.judge import facts_of, warnings_of, warnings_together
+from data.gpu_ties import tied_logs
 from data.records import BenchmarkRun, RunDeclaration, RunWarning
 from data.store import own
 from data.store.database import Database
 from data.store.declarations import Declarations
+from data.store.gpu_logs import GpuLogs
 from data.store.own import HIDDEN
 from data.store.records import StoredDeclaration, StoredRun
 from data.store.rows import stored_run
@@ -24,7 +26,8 @@ ANSWERED = {"model_missing": "model"}
 """Code → the declared field that answers it."""
 DAY_DIGITS = len("20261130")
 
-MARKED = ("files", "runs", "snapshots", "deletions", "run_declarations", "run_confirmations", "own_gpus")
+MARKED = ("files", "runs", "snapshots", "deletions", "run_declarations", "run_confirmations", "own_gpus", "gpu_logs",
+          "gpu_log_ties")  # fmt: skip
 """Tables on which what is read of runs depends. Rows are only added, so their numbers tell of every change."""
 
 
@@ -43,8 +46,17 @@ def stored_runs(
         "AND (CAST(? AS VARCHAR) IS NULL OR file_id = ?) ORDER BY uploaded_at DESC, file_id, run_index",
         [file_id, file_id],
     )
-    runs = _together(tuple(_told(db, rows, declarations))) if rows else ()
+    runs = _watched(db, _together(tuple(_told(db, rows, declarations)))) if rows else ()
     return tuple(run for run in runs if model is None or run.run.model == model)
+
+
+def _watched(db: Database, runs: Sequence[StoredRun]) -> tuple[StoredRun, ...]:
+    """With the readings of GPUs that were taken during them."""
+    readings = GpuLogs(db)
+    if not (logs := readings.all()):
+        return tuple(runs)
+    ties = readings.ties()
+    return tuple(replace(run, gpu_logs=tied_logs(run.run_id, run.run, logs, ties)) for run in runs)
 
 
 def _together(runs: Sequence[StoredRun]) -> tuple[StoredRun, ...]:

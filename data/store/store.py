@@ -24,6 +24,7 @@ from data.store import codec, own
 from data.store.database import NOT_SIGNED_IN, Database, insert, utc_now
 from data.store.declarations import Declarations
 from data.store.export import Form, exported
+from data.store.gpu_logs import GpuLogs, gpu_log_rows
 from data.store.kinds import table_of
 from data.store.own import HIDDEN
 from data.store.recordings import Recordings
@@ -34,6 +35,7 @@ from data.store.records import (
     ScenarioVersion,
     StoredCalibration,
     StoredFile,
+    StoredGpuLog,
     StoredProbe,
     StoredReview,
     StoredRun,
@@ -43,7 +45,6 @@ from data.store.records import (
 from data.store.rows import (
     calibration_row,
     file_row,
-    kept_snapshots,
     run_rows,
     scenario_version,
     snapshot_rows,
@@ -82,6 +83,7 @@ class Store:
         self._db = self.database = Database(path, who)
         self.recordings = Recordings(self._db)
         self.declarations = Declarations(self._db)
+        self.readings = GpuLogs(self._db)
 
     def __enter__(self) -> Store:
         return self
@@ -107,17 +109,20 @@ class Store:
         """Store what a reader understood of a file, whole or not at all; the same ``file_id`` again adds nothing."""
         now = uploaded_at or utc_now()
         run_ids = [f"{file_id}-{index}" for index in range(len(result.runs))]
-        snapshot_ids = [f"{file_id}-{index}" for index in range(len(kept_snapshots(result)))]
+        snapshot_ids = [f"{file_id}-{index}" for index in range(len(result.snapshots))]
+        log_ids = [f"{file_id}-gpu{index}" for index in range(len(result.gpu_logs))]
         with self._db.writing() as cursor:
             known = cursor.execute("SELECT count(*) FROM files WHERE file_id = ?", [file_id]).fetchall()[0][0]
             if known:
-                self._restore(cursor, "file", file_id)
+                for kind, row_id in (("file", file_id), *(("gpu_log", log_id) for log_id in log_ids)):
+                    self._restore(cursor, kind, row_id)
             else:
                 insert(cursor, "files", [file_row(result, file_id, size_bytes, now)])
                 added(self._db, cursor, "file", file_id)
                 insert(cursor, "runs", run_rows(result, file_id, run_ids, provenance, now))
                 insert(cursor, "snapshots", snapshot_rows(result, file_id, snapshot_ids, now))
-        return AddOutcome(file_id=file_id, stored_ids=(*run_ids, *snapshot_ids), already_there=bool(known))
+                insert(cursor, "gpu_logs", gpu_log_rows(result, file_id, log_ids, provenance, now))
+        return AddOutcome(file_id=file_id, stored_ids=(*run_ids, *snapshot_ids, *log_ids), already_there=bool(known))
 
     def files(self) -> tuple[StoredFile, ...]:
         """Uploaded files, newest first."""
@@ -141,6 +146,10 @@ class Store:
             "ORDER BY uploaded_at DESC, snapshot_id"
         )
         return tuple(stored_snapshot(row) for row in rows)
+
+    def gpu_logs(self) -> tuple[StoredGpuLog, ...]:
+        """Logs of GPU readings, newest first; ``readings`` says during which runs they were taken."""
+        return self.readings.all()
 
     def add_probe(self, probe: Mapping[str, Any], *, measured_at: str) -> AddOutcome:
         """Store one measurement of this machine; the same measurement again adds nothing."""

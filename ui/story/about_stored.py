@@ -44,6 +44,8 @@ def kinds() -> Mapping[str, str]:
         "declaration": t("Declarations"),
         "confirmation": t("Confirmations"),
         "snapshot": t("Metrics"),
+        "gpu_log": t("GPU logs"),
+        "gpu_log_tie": t("Runs of GPU logs"),
         "request_log": t("Request logs"),
         "log_request": t("Requests of logs"),
         "recording": t("Recordings"),
