@@ -70,6 +70,14 @@ def _said(strategy: CacheStrategy, engine: str) -> tuple[Message, ...]:
         notes.append(
             msg("This engine pages in every start: the line is the baseline's own, and a run stands for both.")
         )
+    if engine == "vllm":
+        notes.append(
+            msg("{setting} opens calls for developers: not on a server that others can reach.", setting=DEV_MODE)
+        )
+    if strategy is CacheStrategy.OFFLOAD:
+        notes.append(
+            msg("KV outside the GPU may survive the emptying: the new seed of each run sees to it that none is found.")
+        )
     if engine not in RESETS:
         notes.append(msg("This engine has no call that empties the cache: start it again before every run."))
     return tuple(notes)

@@ -20,6 +20,13 @@ DRAWN = msg(
     "but with a small cache the hit rate is not quite that of exact numbers."
 )
 POISSON_ONLY = msg("This tool knows Poisson arrivals only: bursts of your traffic are left out.")
+PER_REQUEST = (
+    "summary: true, per_stage: true, per_request: true, per_request_fields: {request: false, response: false, "
+    "info: false, response_chunks: false, computed_metrics: true}"
+)
+"""inference-perf's report: figures of single requests without their prompts and answers."""
+USUAL_IN_FLIGHT = 40
+"""Four workers of ten requests each, as inference-perf's guide shows them."""
 VLLM_TEST_RUN = msg("One prompt is sent before the clock starts; it then counts as a hit.")
 
 
@@ -175,14 +182,23 @@ def inference_perf(run: LoadRun) -> LoadCommand:
             "api: {type: completion, streaming: true}",
             f"server: {{type: {kind}, model_name: {model}, base_url: {url}, ignore_eos: true}}",
             f"tokenizer: {{pretrained_model_name_or_path: {model}}}",
-            "report: {request_lifecycle: {summary: true, per_stage: true, per_request: true}}",
+            f"report: {{request_lifecycle: {{{PER_REQUEST}}}}}",
             f"storage: {{local_storage: {{path: {RESULTS}/{run.name}}}}}",
             "",
         ]
     )
     bursts = () if run.concurrency is not None or run.poisson else (POISSON_ONLY,)
+    users = run.concurrency or 0
+    workers = (
+        (msg("Give the tool so many workers that they keep {users:count} requests in flight.", users=users),)
+        if users > USUAL_IN_FLIGHT
+        else ()
+    )
     return LoadCommand(
-        tool="inference-perf", words=("inference-perf", "--config_file", name), files={name: text}, notes=bursts
+        tool="inference-perf",
+        words=("inference-perf", "--config_file", name),
+        files={name: text},
+        notes=(*workers, *bursts),
     )
 
 
