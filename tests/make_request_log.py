@@ -1,7 +1,7 @@
 """A made-up request log of any size: ``python tests/make_request_log.py FILE [ROWS]``, CSV, thirteen columns, one seed.
 
-Arrivals are Poisson at 12 per second with a daily tide; lengths lognormal; sessions of a few turns; forty tenants of very
-different weight. The same rows every time.
+Arrivals are Poisson at 12 per second with a daily tide; lengths lognormal; sessions of a few turns; forty tenants of
+very different weight. The same rows every time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ COLUMNS = (
 
 _SELECT = f"""
 COPY (
-    SELECT TIMESTAMP '{BEGIN}' + to_microseconds(at_us) AS "timestamp", prompt AS prompt_tokens, output AS output_tokens,
+    SELECT TIMESTAMP '{BEGIN}' + to_microseconds(at_us) AS "timestamp", prompt AS prompt_tokens,
+        output AS output_tokens,
         's' || session AS session_id, turn, 'tenant-' || tenant AS tenant,
         CASE WHEN tenant % 3 = 0 THEN 'qwen3-32b' ELSE 'llama-3.1-8b' END AS model,
         ['chat', 'search', 'code', 'batch'][1 + tenant % 4] AS business_line,

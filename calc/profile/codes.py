@@ -8,20 +8,25 @@ from numpy.typing import NDArray
 from calc.lengths import IntArray
 
 
-def dense_codes(hashes: NDArray[np.uint64], present: NDArray[np.bool_]) -> IntArray:
-    """0 … k - 1 for equal hashes, -1 where ``present`` is false.
+def dense_codes(hashes: NDArray[np.uint64], present: NDArray[np.bool_] | None = None) -> IntArray:
+    """0 … k - 1 for equal hashes, -1 where ``present`` is false; without it all are.
 
     The place is packed below the hash and both are sorted as one number, several times faster than sorting pairs. The
     hash loses as many bits as n has: of a million words among five million requests less than one pair is taken as one.
     """
-    places = np.flatnonzero(present)
+    if present is None:
+        return _codes(hashes)
     codes = np.full(len(hashes), -1, dtype=np.int64)
-    if not len(places):
-        return codes
-    bits = np.uint64(max(1, len(places).bit_length()))
-    low = np.uint64((1 << int(bits)) - 1)
-    packed = np.sort((hashes[places] & ~low) | np.arange(len(places), dtype=np.uint64))
-    word = packed & ~low
-    rank = np.cumsum(np.concatenate([[0], word[1:] != word[:-1]]))
-    codes[places[(packed & low).astype(np.int64)]] = rank
+    codes[present] = _codes(hashes[present])
+    return codes
+
+
+def _codes(hashes: NDArray[np.uint64]) -> IntArray:
+    bits = max(1, len(hashes).bit_length())
+    low = np.uint64((1 << bits) - 1)
+    packed = np.sort((hashes & ~low) | np.arange(len(hashes), dtype=np.uint64))
+    place = (packed & low).view(np.int64)
+    packed >>= np.uint64(bits)
+    codes = np.empty(len(hashes), dtype=np.int64)
+    codes[place] = np.cumsum(np.concatenate([[False], packed[1:] != packed[:-1]]))
     return codes

@@ -9,7 +9,7 @@ from calc.lengths import FloatArray, IntArray
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogColumns:
-    """n requests in the order of their file; ``None`` = the log does not say, NaN and -1 = not of this request."""
+    """n requests in the order of their file; ``None`` = the log does not say, NaN or -1 = not of this request."""
 
     arrival_s: FloatArray
     """From the log's first request on."""
@@ -18,8 +18,6 @@ class LogColumns:
     ttft_s: FloatArray | None = None
     e2e_s: FloatArray | None = None
     itl_s: FloatArray | None = None
-    cached_tokens: IntArray | None = None
-    """-1 = not known of this request."""
     session: IntArray | None = None
     """One number per session, -1 = of none."""
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 
+from calc.lengths import IntArray
 from calc.profile.arrivals import ArrivalProfile, arrival_profile
 from calc.profile.columns import LogColumns
 from calc.profile.concurrency import ConcurrencyProfile, concurrency_by_little, counted_concurrency
 from calc.profile.prefixes import PrefixProfile
 from calc.profile.sessions import SessionGroup, SessionProfile, long_share, session_groups, session_profile
-from calc.profile.spread import Spread, known, pearson, spearman, spread
+from calc.profile.spread import Spread, known, pearson, spearman, spread, spread_of_counts
 
+WORKERS = 2
+"""Threads of one profile: arithmetic on columns lets others run."""
 LONG_PROMPTS = (4096, 8192, 32768, 4000, 8000, 32000)
 """Prompt lengths above which shares are told: powers of two, as context windows are sold, and round thousands."""
 
@@ -62,6 +66,19 @@ class Behaviour:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cached:
+    """Prompt tokens found in the prefix cache, over the requests that tell."""
+
+    tokens: int
+    prompt_tokens: int
+
+    @property
+    def share(self) -> float | None:
+        """Hit rate (0-1)."""
+        return self.tokens / self.prompt_tokens if self.prompt_tokens else None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LogProfile:
     """``None`` = the log does not say, never 0."""
 
@@ -103,47 +120,50 @@ def log_profile(
     *,
     parts: Mapping[str, Parts] | None = None,
     behaviour: Behaviour | None = None,
+    cached: Cached | None = None,
     prefixes: PrefixProfile | None = None,
 ) -> LogProfile:
-    """The profile of at least one request; what is told by names is counted elsewhere and handed in."""
-    prompt, output = spread(columns.prompt_tokens), spread(columns.output_tokens)
-    assert prompt is not None  # a log has a request
-    assert output is not None
-    arrivals = arrival_profile(columns.arrival_s)
-    cached, share = _cached(columns)
-    return LogProfile(
-        requests=columns.requests,
-        arrivals=arrivals,
-        prompt_tokens=prompt,
-        output_tokens=output,
-        pearson=pearson(columns.prompt_tokens, columns.output_tokens),
-        spearman=spearman(columns.prompt_tokens, columns.output_tokens),
-        longer_share=MappingProxyType({n: float((columns.prompt_tokens > n).mean()) for n in LONG_PROMPTS}),
-        zero_prompts=int((columns.prompt_tokens == 0).sum()),
-        zero_outputs=int((columns.output_tokens == 0).sum()),
-        ttft_s=spread(known(columns.ttft_s)),
-        e2e_s=spread(known(columns.e2e_s)),
-        itl_s=spread(known(columns.itl_s)),
-        cached_tokens=cached,
-        cached_share=share,
-        concurrency=_concurrency(columns, arrivals, output),
-        sessions=session_profile(columns),
-        groups=session_groups(columns),
-        long_share=long_share(columns),
-        parts=MappingProxyType(dict(parts or {})),
-        behaviour=behaviour or Behaviour(),
-        prefixes=prefixes,
-    )
+    """The profile of at least one request; what is told by names is counted elsewhere and handed in.
+
+    The four parts that take longest do not need each other and share the processors.
+    """
+    with ThreadPoolExecutor(WORKERS) as pool:
+        arrivals = pool.submit(arrival_profile, columns.arrival_s)
+        open_at_once = pool.submit(_counted_concurrency, columns)
+        sessions = pool.submit(session_profile, columns)
+        groups = pool.submit(session_groups, columns)
+        durations = {name: pool.submit(spread, known(getattr(columns, name))) for name in ("ttft_s", "e2e_s", "itl_s")}
+        often, prompt = _counted(columns.prompt_tokens)
+        output = spread(columns.output_tokens)
+        assert output is not None  # a log has a request
+        return LogProfile(
+            requests=columns.requests,
+            prompt_tokens=prompt,
+            output_tokens=output,
+            pearson=pearson(columns.prompt_tokens, columns.output_tokens),
+            spearman=spearman(columns.prompt_tokens, columns.output_tokens),
+            longer_share=MappingProxyType({n: float(often[n + 1 :].sum() / columns.requests) for n in LONG_PROMPTS}),
+            zero_prompts=int(often[0]),
+            zero_outputs=int((columns.output_tokens == 0).sum()),
+            long_share=long_share(columns),
+            cached_tokens=cached.tokens if cached else None,
+            cached_share=cached.share if cached else None,
+            arrivals=arrivals.result(),
+            concurrency=open_at_once.result() or concurrency_by_little(arrivals.result().rate_per_s, output.mean),
+            sessions=sessions.result(),
+            groups=groups.result(),
+            parts=MappingProxyType(dict(parts or {})),
+            behaviour=behaviour or Behaviour(),
+            prefixes=prefixes,
+            **{name: job.result() for name, job in durations.items()},
+        )
 
 
-def _concurrency(columns: LogColumns, arrivals: ArrivalProfile, output: Spread) -> ConcurrencyProfile | None:
-    counted = None if columns.e2e_s is None else counted_concurrency(columns.arrival_s, columns.e2e_s)
-    return counted or concurrency_by_little(arrivals.rate_per_s, output.mean)
+def _counted_concurrency(columns: LogColumns) -> ConcurrencyProfile | None:
+    return None if columns.e2e_s is None else counted_concurrency(columns.arrival_s, columns.e2e_s)
 
 
-def _cached(columns: LogColumns) -> tuple[int | None, float | None]:
-    if columns.cached_tokens is None or not (columns.cached_tokens >= 0).any():
-        return None, None
-    told = columns.cached_tokens >= 0
-    cached, prompt = int(columns.cached_tokens[told].sum()), int(np.sum(columns.prompt_tokens[told]))
-    return cached, cached / prompt if prompt else None
+def _counted(tokens: IntArray) -> tuple[IntArray, Spread]:
+    """How often each length stands in the log, and how lengths spread; a length has a bound, so this stays small."""
+    often = np.bincount(tokens)
+    return often, spread_of_counts(often)

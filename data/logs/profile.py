@@ -10,8 +10,8 @@ import numpy as np
 from calc.lengths import FloatArray, IntArray
 from calc.profile.codes import dense_codes
 from calc.profile.columns import LogColumns
-from calc.profile.prefixes import PrefixProfile, prefix_profile
-from calc.profile.profile import Behaviour, LogProfile, Part, Parts, log_profile
+from calc.profile.prefixes import prefix_profile
+from calc.profile.profile import Behaviour, Cached, LogProfile, Part, Parts, log_profile
 from data.logs.blocks import block_trace
 from data.store.logs import request_log
 from data.store.store import Store
@@ -28,36 +28,41 @@ def profile_log(store: Store, log_id: str) -> LogProfile:
     """Everything that a log says of its load."""
     request_log(store.database, log_id)
     with store.database.reading() as cursor:
-        has = _present(cursor, log_id)
-        columns = _columns(cursor, log_id, has)
-        parts = {name: _parts(cursor, log_id, name) for name in NAMES if has[name]}
-        behaviour = _behaviour(cursor, log_id, has)
-    return log_profile(columns, parts=parts, behaviour=behaviour, prefixes=_prefixes(store, log_id, has))
+        told = _told(cursor, log_id)
+        columns = _columns(cursor, log_id, told)
+        parts = {name: _parts(cursor, log_id, name) for name in NAMES if told[name]}
+        behaviour = _behaviour(cursor, log_id, told)
+    cached = Cached(tokens=int(told["cached"]), prompt_tokens=int(told["cached_of"])) if told["cached_tokens"] else None
+    prefixes = prefix_profile(block_trace(store, log_id)) if 0 < told["blocks"] <= MAX_BLOCKS else None
+    return log_profile(columns, parts=parts, behaviour=behaviour, cached=cached, prefixes=prefixes)
 
 
-def _present(cursor: duckdb.DuckDBPyConnection, log_id: str) -> dict[str, int]:
-    """How many requests tell each optional thing."""
-    names = [*NAMES, *DURATIONS, "session_id", "cached_tokens", "status", "cancelled", "retries", "streaming",
-             "system_prompt_id", "block_hashes"]  # fmt: skip
-    counts = ", ".join(f"count({name})" for name in names)
-    found = cursor.execute(
-        f"SELECT {counts}, coalesce(sum(len(block_hashes)), 0) FROM log_requests WHERE log_id = ?", [log_id]
-    ).fetchall()[0]
-    return dict(zip([*names, "blocks"], found, strict=True))
+def _told(cursor: duckdb.DuckDBPyConnection, log_id: str) -> dict[str, Any]:
+    """How many requests tell each optional thing, and what is told by one pass over them."""
+    names = [*NAMES, *DURATIONS, "session_id", "cached_tokens", "system_prompt_id"]
+    query = (
+        f"SELECT {', '.join(f'count({name}) AS {name}' for name in names)}, count(*) AS requests, "
+        "coalesce(sum(len(block_hashes)), 0) AS blocks, sum(cached_tokens) AS cached, "
+        "sum(prompt_tokens) FILTER (cached_tokens IS NOT NULL) AS cached_of, avg(streaming::INTEGER) AS streaming, "
+        "avg((status = 'failed')::INTEGER) AS failed, avg((status = 'cancelled')::INTEGER) AS by_status, "
+        "avg(cancelled::INTEGER) AS cancelled, avg((retries > 0)::INTEGER) AS retried, avg(retries) AS retries "
+        "FROM log_requests WHERE log_id = ?"
+    )
+    found = cursor.execute(query, [log_id])
+    return dict(zip((column[0] for column in found.description), found.fetchall()[0], strict=True))
 
 
-def _columns(cursor: duckdb.DuckDBPyConnection, log_id: str, has: dict[str, int]) -> LogColumns:
-    wanted = ["request", "arrival_s", "prompt_tokens", "output_tokens", *(name for name in DURATIONS if has[name])]
-    wanted += ["coalesce(cached_tokens, -1) AS cached_tokens"] if has["cached_tokens"] else []
-    wanted += ["hash(session_id) AS session, session_id IS NOT NULL AS in_session"] if has["session_id"] else []
+def _columns(cursor: duckdb.DuckDBPyConnection, log_id: str, told: dict[str, Any]) -> LogColumns:
+    wanted = ["request", "arrival_s", "prompt_tokens", "output_tokens", *(name for name in DURATIONS if told[name])]
+    wanted += ["hash(session_id) AS session"] if told["session_id"] else []
+    wanted += ["session_id IS NOT NULL AS in_session"] if 0 < told["session_id"] < told["requests"] else []
     query = f"SELECT {', '.join(wanted)} FROM log_requests WHERE log_id = ?"
     rows = _in_file_order(dict(cursor.execute(query, [log_id]).fetchnumpy()))
-    session = dense_codes(rows["session"], rows["in_session"]) if "session" in rows else None
+    session = dense_codes(rows["session"], rows.get("in_session")) if "session" in rows else None
     return LogColumns(
         arrival_s=_floats(rows["arrival_s"]),
         prompt_tokens=_ints(rows["prompt_tokens"]),
         output_tokens=_ints(rows["output_tokens"]),
-        cached_tokens=_ints(rows["cached_tokens"]) if "cached_tokens" in rows else None,
         session=session,
         **{name: _floats(rows[name]) for name in DURATIONS if name in rows},
     )
@@ -100,19 +105,14 @@ def _parts(cursor: duckdb.DuckDBPyConnection, log_id: str, name: str) -> Parts:
     return Parts(count=len(rows), largest=largest, requests=requests)
 
 
-def _behaviour(cursor: duckdb.DuckDBPyConnection, log_id: str, has: dict[str, int]) -> Behaviour:
-    query = (
-        "SELECT avg(streaming::INTEGER), avg((status = 'failed')::INTEGER), avg((status = 'cancelled')::INTEGER), "
-        "avg(cancelled::INTEGER), avg((retries > 0)::INTEGER), avg(retries) FROM log_requests WHERE log_id = ?"
-    )
-    streaming, failed, by_status, cancelled, retried, retries = cursor.execute(query, [log_id]).fetchall()[0]
-    same, prompts = _system_prompts(cursor, log_id) if has["system_prompt_id"] else (None, None)
+def _behaviour(cursor: duckdb.DuckDBPyConnection, log_id: str, told: dict[str, Any]) -> Behaviour:
+    same, prompts = _system_prompts(cursor, log_id) if told["system_prompt_id"] else (None, None)
     return Behaviour(
-        streaming_share=streaming,
-        failed_share=failed,
-        cancelled_share=cancelled if cancelled is not None else by_status,
-        retried_share=retried,
-        mean_retries=retries,
+        streaming_share=told["streaming"],
+        failed_share=told["failed"],
+        cancelled_share=told["by_status"] if told["cancelled"] is None else told["cancelled"],
+        retried_share=told["retried"],
+        mean_retries=told["retries"],
         same_system_prompt_share=same,
         system_prompts=prompts,
     )
@@ -125,7 +125,3 @@ def _system_prompts(cursor: duckdb.DuckDBPyConnection, log_id: str) -> tuple[flo
         [log_id],
     ).fetchall()
     return float(rows[0][0]), int(rows[0][1])
-
-
-def _prefixes(store: Store, log_id: str, has: dict[str, int]) -> PrefixProfile | None:
-    return prefix_profile(block_trace(store, log_id)) if 0 < has["blocks"] <= MAX_BLOCKS else None
