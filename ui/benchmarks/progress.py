@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import streamlit as st
 
+from calc.poc.coverage import BASELINE
 from calc.poc.status import Required, Watched, status
 from calc.startup.match import short_name
+from data.gpu_evidence import use_of
 from data.records import MetricsSnapshot
 from ui import parts, resources
 from ui.benchmarks.found import Kept
@@ -16,7 +20,7 @@ from ui.text import t
 
 def required(asked: Asked, kept: Kept) -> tuple[Required, ...]:
     """Every figure the four steps need, and whether it is there."""
-    return status(kept.ours, watched(asked))
+    return status(kept.ours, watched(asked, kept))
 
 
 @st.cache_resource(max_entries=resources.KEPT, show_spinner=False)
@@ -26,21 +30,24 @@ def _snapshots(mark: str, model: str) -> tuple[MetricsSnapshot, ...]:  # noqa: A
     return tuple(one for one in rows if (short_name(one.model) == model if one.model else one.gpus))
 
 
-def watched(asked: Asked) -> Watched:
-    """What was seen beside the runs: the newest metrics of the engine and of GPUs that are stored."""
+def watched(asked: Asked, kept: Kept) -> Watched:
+    """What was seen beside the runs: logs of GPUs taken during baseline runs, and metrics of engine and GPUs."""
     snapshots = _snapshots(resources.store().mark(), short_name(asked.scenario.deployment.model.name))
     gpus = [gpu for one in snapshots for gpu in one.gpus]
-    used = [gpu.memory_used_bytes for gpu in gpus if gpu.memory_used_bytes is not None]
-    busy = [gpu.busy_share for gpu in gpus if gpu.busy_share is not None]
-    hits = [one.prefix_hit_share for one in snapshots if one.prefix_hit_share is not None]
-    usage = [one.kv_usage_share for one in snapshots if one.kv_usage_share is not None]
+    baseline = [kept.run(run.run_id) for run in kept.ours if run.cell and run.cell.strategy is BASELINE]
+    used = [use_of(tied.stored.log, row.run.gpu_count) for row in baseline for tied in row.gpu_logs]
+    runs = [kept.run(run.run_id).run for run in kept.ours if run.cell]
     return Watched(
-        memory_peak_bytes=max(used, default=None),
-        compute_share=max(busy, default=None),
+        memory_peak_bytes=_most([*(one.peak_bytes for one in used), *(gpu.memory_used_bytes for gpu in gpus)]),
+        compute_share=_most([*(one.busy_share for one in used), *(gpu.busy_share for gpu in gpus)]),
         gpu_hour_price=asked.scenario.prices.gpu_hour,
-        hit_share=next(iter(hits), None),
-        kv_usage_share=max(usage, default=None),
+        hit_share=_most([*(one.prefix_hit_share for one in snapshots), *(run.prefix_hit_share for run in runs)]),
+        kv_usage_share=_most([*(one.kv_usage_share for one in snapshots), *(run.kv_usage_share for run in runs)]),
     )
+
+
+def _most(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def show(asked: Asked, kept: Kept) -> None:
