@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from conftest import ROOT
+from hypothesis import HealthCheck, settings
+from hypothesis import given as given_example
 from hypothesis import strategies as st
+from made_up_results import made_up
+from mutations import mutated
 
 from calc.errors import PlimsollError
 from data.formats import propose_columns, read, records
+from data.formats.bundle import read_files
+from data.formats.bundle_files import files_of, given
 from data.formats.row_checks import check_row
 from data.records import BenchmarkRun, LatencyStats
 from data.sources.prometheus import evidence
+from data.store import Store, content_id
 
+CORPUS = made_up()
 FUZZ = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 _VLLM_KEYS = (
@@ -76,19 +87,19 @@ def assert_whole(runs: list[BenchmarkRun]) -> None:
 
 
 @FUZZ
-@given(st.binary(max_size=400))
+@given_example(st.binary(max_size=400))
 def test_any_bytes_end_in_a_result_or_a_sentence(content: bytes) -> None:
     assert_whole(read_or_sentence(content))
 
 
 @FUZZ
-@given(st.text(max_size=300))
+@given_example(st.text(max_size=300))
 def test_any_text_ends_in_a_result_or_a_sentence(text: str) -> None:
     assert_whole(read_or_sentence(text.encode("utf-8", errors="surrogatepass")))
 
 
 @FUZZ
-@given(
+@given_example(
     st.lists(st.dictionaries(st.sampled_from(VLLM_KEYS), VALUES, min_size=15), min_size=1, max_size=3), st.booleans()
 )
 def test_any_values_under_the_tools_keys_end_in_a_result_or_a_sentence(runs: list[dict[str, Any]], lines: bool) -> None:
@@ -97,7 +108,7 @@ def test_any_values_under_the_tools_keys_end_in_a_result_or_a_sentence(runs: lis
 
 
 @FUZZ
-@given(
+@given_example(
     st.lists(st.sampled_from(HEADERS), min_size=2, max_size=7),
     st.lists(st.lists(CELLS, max_size=8), max_size=6),
     st.sampled_from([",", ";", "\t", "|"]),
@@ -111,7 +122,7 @@ def test_any_cells_under_known_headers_end_in_a_result_or_a_sentence(
 
 
 @FUZZ
-@given(
+@given_example(
     st.lists(
         st.tuples(
             st.sampled_from(
@@ -145,3 +156,101 @@ def test_a_cut_anywhere_never_yields_half_a_run() -> None:
     for cut in range(len(content)):
         runs = read_or_sentence(content[:cut])
         assert all(r.model == "m" and r.completed == 10 for r in runs)
+
+
+# Files that were once good
+
+
+def read_and_keep(store: Store, content: bytes, name: str) -> None:
+    """Read as given and as one of many files; what is stored is whole."""
+    assert_whole(read_or_sentence(content))
+    for item in read_files(files_of([given(content, name)])):
+        assert "defect" not in str(item.error), item.error
+        if item.result is not None and item.to_store and item.result.startup is None:
+            outcome = store.add_file(item.result, file_id=content_id(content, {"path": item.path}), size_bytes=1)
+            rows = (item.result.runs, item.result.snapshots, item.result.gpu_logs)
+            assert len(outcome.stored_ids) == sum(map(len, rows))
+
+
+def keep_all(files: dict[str, bytes], rounds: int) -> None:
+    with Store(":memory:") as store:
+        for number, (name, content) in enumerate(files.items()):
+            for seed in range(rounds):
+                read_and_keep(store, mutated(content, 1000 * number + seed), name)
+        for stored in store.runs():
+            check_row(stored.run)
+
+
+def test_every_made_up_file_is_read() -> None:
+    refused = {}
+    for name, content in CORPUS.items():
+        try:
+            read(content, name)
+        except PlimsollError as error:
+            refused[name] = str(error)
+    assert not refused
+
+
+def test_a_made_up_file_of_any_tool_that_goes_wrong_ends_in_a_result_or_a_sentence() -> None:
+    keep_all(CORPUS, rounds=7)
+
+
+def test_a_real_file_of_any_tool_that_goes_wrong_ends_in_a_result_or_a_sentence(cases_dir: Path) -> None:
+    files = sorted(path for path in (cases_dir / "formats").iterdir() if path.suffix != ".md")
+    keep_all({path.name: path.read_bytes() for path in files}, rounds=4)
+
+
+@FUZZ
+@given_example(st.sampled_from(sorted(CORPUS)), st.integers(0, 10**9))
+def test_any_mutation_ends_in_a_result_or_a_sentence(name: str, seed: int) -> None:
+    assert_whole(read_or_sentence(mutated(CORPUS[name], seed)))
+
+
+BOMBS = """
+import gzip, io, json, resource, sys, zipfile
+sys.path.insert(0, ".")
+from calc.errors import PlimsollError
+from data.formats import read
+from data.formats.bundle import read_files
+from data.formats.bundle_files import files_of, given
+
+def packed(*contents):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, content in enumerate(contents):
+            archive.writestr(f"{number}.csv", content)
+    return file.getvalue()
+
+bombs = {
+    "gzip": gzip.compress(bytes(60_000_000), 1),
+    "zip": packed(bytes(60_000_000)),
+    "zips": packed(*[packed(bytes(4_000_000)) for _ in range(20)]),
+    "lists": b"[" + b"[]," * 500_000 + b"[]]",
+    "objects": b'{"a":1}\\n' * 50_000,
+    "depth": b"[" * 10_000_000,
+    "line": b"a,b,c" * 500_000,
+    "quotes": b'"' * 10_000_000,
+    "yaml": b"a: 1\\nb: 2\\n" + b"- [[[[]]]]\\n" * 100_000,
+    "columns": b"concurrency,TTFT (ms)," + b"x," * 500_000 + b"\\n1,2,3\\n",
+    "rows": b"concurrency,TTFT (ms)\\n" + b"1,2\\n" * 150_000,
+}
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+read(b"concurrency,TTFT (ms)\\n1,2\\n", "warm.csv")
+start = peak()
+for name, content in bombs.items():
+    try:
+        read(content, name)
+    except PlimsollError:
+        pass
+    if name.startswith("zip"):
+        read_files(files_of([given(content, name)]))
+print(json.dumps({"grown": peak() - start}))
+"""
+
+
+def test_files_made_to_exhaust_memory_do_not() -> None:
+    """Each in one process after the other, above what it needs to make them."""
+    done = subprocess.run([sys.executable, "-c", BOMBS], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout)["grown"] < 700 * 10**6

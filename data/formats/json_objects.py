@@ -15,15 +15,18 @@ from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
 
 JsonObject: TypeAlias = Mapping[str, Any]
 LOOKED_AT = 1_000
-"""Objects in which a signature is looked for; every reader asks, and a file may hold 200,000."""
+"""Values among which a signature is looked for; every reader asks, and a file may hold 200,000."""
 
 
 def objects(document: Document) -> Iterator[tuple[int, JsonObject]]:
     """Every object at the top level or in a list there, with the line where it starts."""
+    return ((line, item) for line, item in _items(document) if isinstance(item, dict))
+
+
+def _items(document: Document) -> Iterator[tuple[int, Any]]:
     for value in document.values:
         for item in value.value if isinstance(value.value, list) else (value.value,):
-            if isinstance(item, dict):
-                yield value.line, item
+            yield value.line, item
 
 
 def has_all(item: JsonObject, keys: Iterable[str]) -> bool:
@@ -32,8 +35,8 @@ def has_all(item: JsonObject, keys: Iterable[str]) -> bool:
 
 
 def any_object(document: Document, signature: Callable[[JsonObject], bool]) -> bool:
-    """True when one of the first objects of the file has the signature of a tool."""
-    return any(signature(item) for _, item in islice(objects(document), LOOKED_AT))
+    """True when one of the first values of the file is an object with the signature of a tool."""
+    return any(isinstance(item, dict) and signature(item) for _, item in islice(_items(document), LOOKED_AT))
 
 
 def read_runs(

@@ -65,8 +65,8 @@ def find_table(text: str, name: str) -> Table | None:
         raise UnreadableFile(
             msg("{file}: a table was expected, but {reason}: check its quotes.", file=name, reason=str(error))
         ) from error
-    _refuse_open_quote(text, rows, name)
     _refuse_size(rows, name)
+    _refuse_open_quote(text, rows, name)
     return _sideways(rows, best) or _upright(rows, best)
 
 
@@ -83,8 +83,10 @@ def _parse(text: str, separator: str) -> list[Row]:
     for cells in reader:
         row = Row(line=line, cells=_trimmed(cells, separator))
         line = reader.line_num + 1
-        if any(row.cells) and not row.cells[0].startswith("#") and len(rows) <= MAX_ROWS:
+        if any(row.cells) and not row.cells[0].startswith("#"):
             rows.append(row)
+        if len(rows) > MAX_ROWS:
+            break  # the table is refused: what follows need not be read
     return rows
 
 

@@ -26,20 +26,22 @@ def outline(items: Sequence[BundleItem]) -> str:
 
 
 def number(items: Sequence[BundleItem]) -> tuple[int, int]:
-    """Load points and metrics snapshots, logs of GPU readings among these."""
+    """Load points, and readings of engines and GPUs."""
     results = [item.result for item in items if item.result is not None]
-    seen = sum(len(result.snapshots) + len(result.gpu_logs) for result in results)
-    return sum(len(result.runs) for result in results), seen
+    points = sum(len(result.runs) for result in results)
+    return points, sum(len(result.snapshots) + len(result.gpu_logs) for result in results)
 
 
 def amount(items: Sequence[BundleItem]) -> str:
-    """Load points and metrics snapshots, as far as there are any."""
-    points, snapshots = number(items)
-    if not snapshots:
+    """Load points, and readings of engines and GPUs, as far as there are any."""
+    points, readings = number(items)
+    if not readings:
         return t("{number:count} load points", number=points)
     if not points:
-        return t("{number:count} metrics snapshots", number=snapshots)
-    return t("{points:count} load points and {snapshots:count} metrics snapshots", points=points, snapshots=snapshots)
+        return t("{number:count} readings of engines or GPUs", number=readings)
+    return t(
+        "{points:count} load points and {readings:count} readings of engines or GPUs", points=points, readings=readings
+    )
 
 
 def kind(result: ReadResult) -> str:
