@@ -12,7 +12,6 @@ from calc.hardware import Gpu
 from data import catalogue
 from data.declared import apply
 from data.formats.judge import facts_of, warnings_of, warnings_together
-from data.gpu_ties import tied_logs
 from data.records import BenchmarkRun, RunDeclaration, RunWarning
 from data.store import own
 from data.store.database import Database
@@ -55,6 +54,8 @@ def _watched(db: Database, runs: Sequence[StoredRun]) -> tuple[StoredRun, ...]:
     readings = GpuLogs(db)
     if not (logs := readings.all()):
         return tuple(runs)
+    from data.gpu_ties import tied_logs  # it speaks of this store's rows
+
     ties = readings.ties()
     return tuple(replace(run, gpu_logs=tied_logs(run.run_id, run.run, logs, ties)) for run in runs)
 
