@@ -34,6 +34,10 @@ PERCENTILES = [
     {"Percentiles": "50%", "TTFT (ms)": 90.0, "Latency (s)": 1.2},
     {"Percentiles": "99%", "TTFT (ms)": 300.0},
 ]
+BATCH_TIMES = {
+    "prefill_latency": 0.02, "prefill_throughput": 20_000.0, "median_decode_latency": 0.006, "total_latency": 0.15,
+    "median_decode_throughput": 600.0, "overall_throughput": 3200.0,
+}  # fmt: skip
 RESPONSE = {"ttft_s": 0.4, "end_to_end_latency_s": 3.0, "inter_token_latency_s": 0.02, "number_output_tokens": 130}
 ROUNDS = "prompt_tokens,generation_tokens,ttft,generation_time,user_id,question_id,launch_time,finish_time\n"
 PERF = "Concurrency,Inferences/Second,Client Send,p50 latency,p90 latency,p95 latency,p99 latency\n"
@@ -65,7 +69,7 @@ def made_up() -> dict[str, bytes]:
             }
         ],
         "sglang": [SGLANG, SGLANG | {"request_rate": float("inf")}],
-        "one_batch": [ONE_BATCH],
+        "one_batch": [ONE_BATCH | BATCH_TIMES],
         "trtllm": [TRTLLM],
         "inferencex": [AGGREGATED],
         "guidellm": [guidellm({"type_": "constant", "rate": 2.0})],
