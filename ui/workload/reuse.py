@@ -38,7 +38,7 @@ def show(asked: Asked) -> None:
         if today.candidate.room is not None:
             _sessions(asked, given, seen, today)
             _replicas(asked, given, today.candidate.free_tokens)
-            _growth(asked, given, today.candidate.free_tokens)
+            _growth(asked, given, today.candidate.free_tokens * seen.caches)
         with st.expander(t("How to get a log with block hashes"), icon=":material/help:"):
             parts.bullets(about_reuse.needed())
         parts.computed(about_reuse.formulas(), about_reuse.sources())
@@ -148,6 +148,7 @@ def _replicas(asked: Asked, given: found.Given, free_tokens: float) -> None:
 
 
 def _growth(asked: Asked, given: found.Given, free_tokens: float) -> None:
+    """Against the room of all caches together, as the trace is that of all of them."""
     growth = found.working_set(asked, given, WINDOW_S)
     if growth is None:
         return
