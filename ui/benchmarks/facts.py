@@ -53,7 +53,8 @@ def ask(run_ids: Sequence[str], suggestions: Suggestions | None = None) -> None:
     if said := about_facts.hint_of_hits(stored):
         st.caption(f":material/lightbulb: {parts.escape(said)}")
     if hints.keys() & set(facts):
-        st.caption(f":material/lightbulb: {parts.escape(t('Filled in from the name of the file: check it.'))}")
+        filled = t("Filled in from the name of the file: check it.")
+        st.caption(f":material/lightbulb: {parts.escape(filled)}")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(t("Your name"), key=BY, max_chars=MOST_CHARACTERS, persist_state="session")
         st.button(

@@ -30,10 +30,11 @@ def gravest_first(warnings: Sequence[RunWarning]) -> list[RunWarning]:
 def badge(stored: StoredRun) -> str:
     """The state of a run in a few words, for a cell of a table."""
     if stored.refusals:
-        return f"✕ {t('not used')}: {_names(stored.refusals)}"
-    if stored.confirmation is not None and any(one.severity == ERROR for one in stored.warnings):
-        return f"! {t('confirmed by {who}', who=stored.confirmation.confirmed_by)}: {_names(stored.caveats)}"
-    return f"! {_names(stored.caveats)}" if stored.caveats else f"✓ {t('no warning')}"
+        return t("✕ not used: {names}", names=_names(stored.refusals))
+    told = stored.confirmation
+    if told is not None and any(one.severity == ERROR for one in stored.warnings):
+        return t("! confirmed by {who}: {names}", who=told.confirmed_by, names=_names(stored.caveats))
+    return f"! {_names(stored.caveats)}" if stored.caveats else t("✓ no warning")
 
 
 def _names(warnings: Sequence[RunWarning]) -> str:
