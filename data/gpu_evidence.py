@@ -9,10 +9,12 @@ from calc.checks.gpus import IDLE_SHARE
 from calc.evidence import Evidence, Provenance
 from calc.messages import Message, msg
 from calc.metrics import METRICS
-from data.gpu_ties import other_gpu
+from data.gpu_ties import lasted_s, other_gpu
 from data.records import BenchmarkRun, GpuLog
 from data.store.records import StoredGpuLog, TiedLog
 
+LONGEST_RATIO = 2.0
+"""A log that lasts longer than so many runs has seen more of other things than of the run."""
 ID_SHOWN = 6
 """First characters of a log's id, as pages show it."""
 
@@ -79,6 +81,13 @@ def caveats_of(log: GpuLog, run: BenchmarkRun) -> tuple[Message, ...]:
 def _caveats(log: GpuLog, run: BenchmarkRun) -> Iterator[Message]:
     if other_gpu(log, run):
         yield msg("the readings name {seen}, the run {ran}.", seen=", ".join(log.names), ran=run.gpu)
+    lasted = lasted_s(log)
+    if run.duration_s and lasted is not None and lasted > LONGEST_RATIO * run.duration_s:
+        yield msg(
+            "the readings go on for {lasted:s}, the run took {ran:s}: means are those of the whole log.",
+            lasted=lasted,
+            ran=run.duration_s,
+        )
     if run.gpu_count is None or log.gpus == run.gpu_count:
         return
     if log.gpus > run.gpu_count:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TypeAlias
 
 from data.catalogue import gpus_named
@@ -32,6 +33,12 @@ def span_of_log(log: GpuLog) -> Span | None:
     if first is None or last is None or (first.tzinfo is None) != (last.tzinfo is None):
         return None
     return min(first, last), max(first, last)
+
+
+def lasted_s(log: GpuLog) -> float | None:
+    """Seconds from the first reading to the last."""
+    span = span_of_log(log)
+    return None if span is None else (span[1] - span[0]).total_seconds()
 
 
 def overlap(log: GpuLog, run: BenchmarkRun, *, any_zone: bool = False) -> bool:
@@ -72,6 +79,7 @@ def tied_logs(
     return tuple(found)
 
 
+@lru_cache(maxsize=4096)
 def _stamp(text: str | None) -> datetime | None:
     try:
         return datetime.strptime(text or "", END_STAMP)  # noqa: DTZ007 - the file does not say its zone
@@ -79,6 +87,7 @@ def _stamp(text: str | None) -> datetime | None:
         return None
 
 
+@lru_cache(maxsize=4096)
 def _iso(text: str | None) -> datetime | None:
     """A date with a time; a mere day says nothing here."""
     try:

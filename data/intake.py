@@ -20,6 +20,8 @@ from data.bundle_answer import reading_id
 from data.case_lines import split_cases
 from data.formats.bundle import BundleItem
 from data.formats.decode import MAX_FILE_BYTES
+from data.formats.record import gpu_log_record
+from data.formats.result import COMPANION_NOTE
 from data.live.recording_file import looks_like_recording, read_recording
 from data.logs.given import GivenLog
 from data.records import ReadResult, RunDeclaration
@@ -145,7 +147,19 @@ def _result(
         store.declarations.declare(added.stored_ids[: len(result.runs)], declared.facts, by=declared.by)
     codes = [warning.code for warning in result.warnings]
     codes += [one.code for run in store.runs(file_id=added.file_id) for one in run.warnings]
-    return _told(added, "file") | {"warnings": list(dict.fromkeys(codes))}
+    return _told(added, "file") | _said(result, name) | {"warnings": list(dict.fromkeys(codes))}
+
+
+def _said(result: ReadResult, name: str) -> dict[str, Any]:
+    """What is worth a sentence: logs of GPU readings, and a file that completes others."""
+    if result.gpu_logs:
+        text = msg("{file}: a log of {gpus:count} GPUs is stored; it counts for runs during which it was taken.",
+                   file=name, gpus=result.gpu_logs[0].gpus)  # fmt: skip
+        return {"gpu_logs": [gpu_log_record(log) for log in result.gpu_logs], "text": str(text)}
+    if COMPANION_NOTE in result.notes and not result.runs:
+        text = msg("{file}: stored; it holds no load point of its own, but completes the others of its run.", file=name)
+        return {"notes": list(result.notes), "text": str(text)}
+    return {}
 
 
 def _probe(store: Store, probe: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from data.formats.companions import COMPANIONS, Companion, agree, stem
 from data.formats.decode import MAX_FILE_BYTES, refuse_size
 from data.formats.judge import warnings_of_file
 from data.formats.name_facts import suggested
+from data.formats.result import COMPANION_NOTE
 from data.formats.same_runs import copies
 from data.records import BenchmarkRun, ReadResult
 
@@ -48,7 +49,7 @@ class BundleItem:
 
     @property
     def to_store(self) -> bool:
-        """Whether it holds results of its own."""
+        """Whether it holds results of its own, or completes others that are not here."""
         return self.result is not None and self.belongs_to is None and self.same_as is None and _holds(self.result)
 
 
@@ -65,7 +66,8 @@ def read_files(
 
 
 def _holds(result: ReadResult) -> bool:
-    return bool(result.runs or result.snapshots or result.gpu_logs or result.startup)
+    held = (result.runs, result.snapshots, result.gpu_logs, result.startup)
+    return any(held) or COMPANION_NOTE in result.notes
 
 
 def _item(file: GivenFile, columns: Mapping[str, str] | None) -> BundleItem:

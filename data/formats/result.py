@@ -11,6 +11,9 @@ from data.formats.document import Document
 from data.formats.judge import warnings_of_file
 from data.records import BenchmarkRun, ReadResult, RowProblem, RunWarning
 
+COMPANION_NOTE = "companion_file"
+"""Note of a file that only completes others."""
+
 
 def finish(
     document: Document,
@@ -42,7 +45,7 @@ def companion(document: Document, code: str, *, warned: bool = True) -> ReadResu
         format=code,
         runs=(),
         warnings=(warning,) if warned else (),
-        notes=tuple(dict.fromkeys((*document.notes, "companion_file"))),
+        notes=tuple(dict.fromkeys((*document.notes, COMPANION_NOTE))),
     )
 
 

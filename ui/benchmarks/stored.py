@@ -8,7 +8,7 @@ import streamlit as st
 
 from data.store import StoredFile
 from ui import parts, resources, state
-from ui.benchmarks import facts, found, ledger, validity
+from ui.benchmarks import facts, found, gpu_logs, ledger, validity
 from ui.benchmarks.found import Kept
 from ui.resources import Asked
 from ui.story import about_poc, about_stored
@@ -26,6 +26,7 @@ def show(asked: Asked) -> None:
     if files:
         _files(files, kept)
         _runs(kept)
+        gpu_logs.stored(kept.stored)
     else:
         st.info(t("Nothing is stored yet: upload a result first."))
     if state.get(REMOVED):

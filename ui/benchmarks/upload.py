@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from calc.messages import Message, msg
 from data.bundle_answer import reading_id
 from data.formats import records
 from data.formats.bundle import BundleItem
 from data.records import ReadResult
 from ui import parts, resources, state
-from ui.benchmarks import columns, facts, reading, runs
+from ui.benchmarks import columns, facts, gpu_logs, reading, runs
 from ui.benchmarks.reading import Mark
 from ui.resources import Asked
 from ui.story import about_upload, about_validity
@@ -25,7 +24,7 @@ _TEXTS = ("json", "jsonl", "csv", "tsv", "txt", "log", "md", "yaml", "yml", "pro
 TYPES = [*_TEXTS, "xlsx", "xlsm", "zip", "gz", "db", "sqlite"]
 MOST_ERRORS = 5
 """Refused files said in boxes of their own; more are a table."""
-STORED, STORED_RUNS, HINTS = "bench_stored", "bench_stored_runs", "bench_hints"
+STORED, STORED_RUNS, HINTS, STORED_LOGS = "bench_stored", "bench_stored_runs", "bench_hints", "bench_stored_logs"
 LONG, MANY_ROWS = 400, 9
 """Pixels of a table of more rows than that; the rest scrolls."""
 
@@ -40,6 +39,9 @@ def show(asked: Asked) -> None:  # noqa: ARG001 - same signature for all views
         if ids := state.get(STORED_RUNS):
             parts.section(t("What the files leave out"))
             facts.ask(ids, state.get(HINTS))
+        if logs := [one for one in gpu_logs.kept() if one.gpu_log_id in (state.get(STORED_LOGS) or ())]:
+            parts.section(t("During which run"), t("A log counts for the runs during which it was taken."))
+            gpu_logs.ask(logs, resources.runs())
 
 
 def _uploads() -> list[UploadedFile]:
@@ -150,7 +152,9 @@ def _look(mark: Mark, items: Sequence[BundleItem]) -> None:
 
 
 def _figures(result: ReadResult) -> None:
-    if result.runs:
+    if result.gpu_logs:
+        gpu_logs.show(result.gpu_logs[0])
+    elif result.runs:
         rows = runs.rows(result.runs)
         parts.table(rows, key="bench_preview", height=LONG if len(rows) > MANY_ROWS else "content")
     elif found := records(result):
@@ -168,23 +172,19 @@ def _findings(result: ReadResult) -> None:
 @state.callback
 def _store(mark: Mark, items: Sequence[BundleItem]) -> None:
     corrected = columns.corrections(mark)
-    new = known = 0
+    new: list[BundleItem] = []
+    known = 0
     run_ids: list[str] = []
+    log_ids: list[str] = []
     for item in items:
         if item.result is None or item.result.startup is not None:
             continue
         file_id = reading_id(item, corrected.get(item.path))
         outcome = resources.store().add_file(item.result, file_id=file_id, size_bytes=item.file.size_bytes)
         known += outcome.already_there
-        new += 0 if outcome.already_there else len(outcome.stored_ids)
+        new += [] if outcome.already_there else [item]
         run_ids += outcome.stored_ids[: len(item.result.runs)]
+        log_ids += outcome.stored_ids if item.result.gpu_logs else ()
     hints = items[0].suggestions if len(items) == 1 else None
-    state.put(**{STORED: _said(new, known), STORED_RUNS: tuple(run_ids), HINTS: hints})
-
-
-def _said(new: int, known: int) -> Message:
-    if known and not new:
-        return msg("This file was stored before; nothing was doubled.")
-    if known:
-        return msg("Stored {number:count} load points; {known:count} files were there before.", number=new, known=known)
-    return msg("Stored {number:count} load points.", number=new)
+    said = about_upload.stored(new, known)
+    state.put(**{STORED: said, STORED_RUNS: tuple(run_ids), HINTS: hints, STORED_LOGS: tuple(log_ids)})

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 
+from calc.messages import Message, msg
 from data.formats.bundle import BundleItem
+from data.formats.result import COMPANION_NOTE
 from data.records import ReadResult
 from ui.glossary import SEVERITIES
 from ui.story import about_validity
 from ui.text import t
 
 _SIGNS = dict(zip(about_validity.ORDER, ("✕", "!", "i"), strict=True))
+_SAID: tuple[Callable[[int], Message], ...] = (
+    lambda count: msg("{number:count} load points", number=count),
+    lambda count: msg("{number:count} metrics snapshots", number=count),
+    lambda count: msg("1 GPU log") if count == 1 else msg("{number:count} GPU logs", number=count),
+    lambda count: msg("1 companion file") if count == 1 else msg("{number:count} companion files", number=count),
+)
+"""Kind by kind, in the order of :func:`number`."""
 _FACTS = ("gpu", "gpu_count", "tensor_parallel", "max_concurrency", "engine")
 
 
@@ -25,23 +35,40 @@ def outline(items: Sequence[BundleItem]) -> str:
     )  # fmt: skip
 
 
-def number(items: Sequence[BundleItem]) -> tuple[int, int]:
-    """Load points, and readings of engines and GPUs."""
+def number(items: Sequence[BundleItem]) -> tuple[int, int, int, int]:
+    """Load points, metrics snapshots, logs of GPU readings, and files that only complete others."""
     results = [item.result for item in items if item.result is not None]
-    points = sum(len(result.runs) for result in results)
-    return points, sum(len(result.snapshots) + len(result.gpu_logs) for result in results)
+    return (
+        sum(len(result.runs) for result in results),
+        sum(len(result.snapshots) for result in results),
+        sum(len(result.gpu_logs) for result in results),
+        sum(COMPANION_NOTE in result.notes and not result.runs for result in results),
+    )
+
+
+def held(items: Sequence[BundleItem]) -> Message:
+    """What the files hold, kind by kind, as far as there is any."""
+    found = [say(count) for say, count in zip(_SAID, number(items), strict=True) if count]
+    if not found:
+        return msg("{number:count} load points", number=0)
+    return reduce(lambda first, second: msg("{first} and {second}", first=first, second=second), found)
 
 
 def amount(items: Sequence[BundleItem]) -> str:
-    """Load points, and readings of engines and GPUs, as far as there are any."""
-    points, readings = number(items)
-    if not readings:
-        return t("{number:count} load points", number=points)
-    if not points:
-        return t("{number:count} readings of engines or GPUs", number=readings)
-    return t(
-        "{points:count} load points and {readings:count} readings of engines or GPUs", points=points, readings=readings
-    )
+    """The same in the language of the page."""
+    return t(held(items))
+
+
+def stored(items: Sequence[BundleItem], known: int) -> Message:
+    """What was stored now, and how many files were there before."""
+    if not items:
+        return msg("This file was stored before; nothing was doubled.")
+    if known:
+        return msg("Stored {what}; {known:count} files were there before.", what=held(items), known=known)
+    if not any(number(items)[:3]):
+        return msg("Stored {what}: it holds no load point of its own, but completes the others of its run.",
+                   what=held(items))  # fmt: skip
+    return msg("Stored {what}.", what=held(items))
 
 
 def kind(result: ReadResult) -> str:
@@ -50,6 +77,7 @@ def kind(result: ReadResult) -> str:
         t("{number:count} load points", number=len(result.runs)) if result.runs else "",
         t("{number:count} metrics snapshots", number=len(result.snapshots)) if result.snapshots else "",
         t("readings of GPUs") if result.gpu_logs else "",
+        t("no load point of its own: it completes another file") if COMPANION_NOTE in result.notes else "",
         t("start-up log") if result.startup is not None else "",
     )
     return " · ".join(part for part in (result.format, *counts) if part)
