@@ -153,8 +153,7 @@ def _result(
 def _said(result: ReadResult, name: str) -> dict[str, Any]:
     """What is worth a sentence: logs of GPU readings, and a file that completes others."""
     if result.gpu_logs:
-        text = msg("{file}: a log of {gpus:count} GPUs is stored; it counts for runs during which it was taken.",
-                   file=name, gpus=result.gpu_logs[0].gpus)  # fmt: skip
+        text = msg("{file}: stored as a log of GPU readings; it counts for runs during which it was taken.", file=name)
         return {"gpu_logs": [gpu_log_record(log) for log in result.gpu_logs], "text": str(text)}
     if COMPANION_NOTE in result.notes and not result.runs:
         text = msg("{file}: stored; it holds no load point of its own, but completes the others of its run.", file=name)

@@ -21,7 +21,10 @@ BASE_URL = "http://HOST:8000"
 """Put the server's address in its place."""
 LONGEST_URL = 500
 END = "END_OF_FILE"
-GPU_LOG = "nvidia-smi --query-gpu=timestamp,index,memory.used,utilization.gpu,power.draw --format=csv -l 5"
+GPU_LOG = (
+    "nvidia-smi --query-gpu=timestamp,index,name,memory.used,memory.total,utilization.gpu,power.draw,power.limit "
+    "--format=csv -l 5"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
