@@ -94,9 +94,9 @@ def _watched(watcher: Watcher, asked: Asked) -> None:
 
 def _say(look: Look) -> None:
     if look.failed is not None:
-        st.error(t(look.failed), icon=":material/error:")
+        st.error(parts.escape(t(look.failed)), icon=":material/error:")
     if problem := about_live.trouble(look.engine, look.recent):
-        st.warning(problem, icon=":material/cloud_off:")
+        st.warning(parts.escape(problem), icon=":material/cloud_off:")
     st.caption(f":material/schedule: {about_live.status(look, time.time())}")
 
 
@@ -139,7 +139,7 @@ def _replayed(asked: Asked) -> None:
             state.put(**{PLAYING: False})
             st.rerun()
         newest = opened.entries[place - 1]
-        st.caption(f":material/science: {_when(newest)}")
+        st.caption(f":material/science: {parts.escape(_when(newest))}")
         found = desk.summed(opened, newest.at_s - REPLAY_WINDOW_S, newest.at_s, asked)
         shown.answer(found, "sample")
         shown.courses(cut(opened.line, opened.line.times_s[0], newest.at_s), "live_courses")
