@@ -122,14 +122,18 @@ def _numbers(_context: click.Context, _parameter: click.Parameter, text: str | N
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--capacities", metavar="0,100,…", callback=_numbers, help="Blocks of one cache.")
 @click.option("--ttl", metavar="S,…", callback=_numbers, help="Seconds after which unused blocks are dropped.")
-@click.option("--replicas", type=click.IntRange(1), default=1, help="Each has a cache of its own of each capacity.")
+@click.option(
+    "--replicas", type=click.IntRange(1, 1024), default=1, help="Each has a cache of its own of each capacity."
+)
 @click.option("--routing", type=click.Choice(["round-robin", "prefix-aware"]), default="round-robin", show_default=True)
 @click.option("--by-tenant", is_flag=True, help="The log's tenants never find each other's blocks.")
-@click.option("--tenants", type=click.IntRange(0), default=0, help="As if so many tenants sent the requests in turn.")
+@click.option(
+    "--tenants", type=click.IntRange(0, 1024), default=0, help="As if so many tenants sent the requests in turn."
+)
 @click.option("--own-caches", is_flag=True, help="Each tenant has an equal part of the capacity for itself.")
 @click.option("--full-blocks", is_flag=True, help="Only full blocks are cached, as in vLLM.")
 @click.option("--answers", is_flag=True, help="A later turn finds the blocks of the answer before it.")
-@click.option("--coarser", type=click.IntRange(1), default=1, help="Blocks of so many of the trace's.")
+@click.option("--coarser", type=click.IntRange(1, 65536), default=1, help="Blocks of so many of the trace's.")
 def reuse(file: Path, capacities: tuple[float, ...], ttl: tuple[float, ...], **conditions: Any) -> None:
     """Hit rate against cache capacity of a trace with block hashes, exactly, every capacity in one pass."""
     from data.logs.reuse_answer import ReuseAsked, reuse_line

@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Message as AsgiMessage
 
 from calc.errors import InputError, PlimsollError, StoreError, UnreadableFile
-from calc.messages import msg
+from calc.messages import Message, msg
 from calc.units import MIB
 from data.bundle_answer import FoundFile, outline
 from data.case_declaration import BY, read_declaration
@@ -73,9 +73,9 @@ async def answer(request: Request, store: Callable[[], Store], stored: Callable[
     except _TooLarge:
         refusal = _too_large(settings)
     except StoreError as error:
-        refusal = _said(500, str(error))
+        refusal = _said(500, error.message)
     except PlimsollError as error:
-        refusal = _said(400, str(error))
+        refusal = _said(400, error.message)
     if request.headers.get("expect", "").lower() != "100-continue":
         await body_parts.drain()
     return refusal
@@ -84,19 +84,20 @@ async def answer(request: Request, store: Callable[[], Store], stored: Callable[
 def _refusal(request: Request, settings: Settings) -> JSONResponse | None:
     """What can be said before any of the body is read; None = go on."""
     if settings.api_token is None:
-        return _said(404, "Uploads are off here: the operator sets a token in the configuration.")
+        return _said(404, msg("uploads are off here: the operator sets a token in the configuration."))
     if not _may(request, settings.api_token):
-        return _said(401, "A token was expected: send it as Authorization: Bearer …", {"WWW-Authenticate": "Bearer"})
+        wanted = msg("a token was expected: send it as Authorization: Bearer …")
+        return _said(401, wanted, {"WWW-Authenticate": "Bearer"})
     return _too_large(settings) if _announced(request) > settings.api_max_bytes else None
 
 
 def _too_large(settings: Settings) -> JSONResponse:
     most = settings.api_max_bytes // MIB
-    return _said(413, f"At most {most} MiB are taken at once: send fewer files, or packed ones.")
+    return _said(413, msg("at most {most:count} MiB are taken at once: send fewer files, or packed ones.", most=most))
 
 
-def _said(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"error": sentence}, status, headers)
+def _said(status: int, sentence: Message, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": str(sentence)}, status, headers)
 
 
 def _may(request: Request, token: str) -> bool:

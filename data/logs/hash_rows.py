@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from calc.lengths import MAX_TOKENS
+
 HASHES = ("hash_ids", "input_sequence_hashes", "block_hashes", "prefix_hashes", "block_hash_ids", "hashes", "block_ids")
 PROMPT = ("input_length", "input_tokens", "prompt_tokens", "prompt_length", "isl", "num_prompt_tokens")
 OUTPUT = ("output_length", "output_tokens", "completion_tokens", "generated_tokens", "osl", "num_output_tokens")
@@ -81,10 +83,10 @@ def _first(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def _count(value: object) -> int | None:
-    """A whole number of 0 or more; anything else is not known."""
+    """A whole number from 0 to the longest prompt there is; anything else is not known."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if math.isfinite(value) and value >= 0 else None
+    return int(value) if 0 <= value <= MAX_TOKENS else None
 
 
 def _text(value: object) -> str | None:
