@@ -290,7 +290,7 @@ def test_what_is_not_known_is_said(which: str, tools: list[str], url: str, error
 @pytest.mark.parametrize("tool", ["vllm", "inference-perf"])
 def test_the_script_is_shell_and_a_hostile_name_runs_nothing(tool: str) -> None:
     scenario, found = _example()
-    named = replace(scenario.deployment, model=replace(scenario.deployment.model, name="$(touch /tmp/x); 'a\" b"))
+    named = replace(scenario.deployment, model=replace(scenario.deployment.model, name="$(touch x); 'a\" b"))
     target = Target(deployment=named, launch_of=launch_of)
     text = script(found, found.part(PlanSet.MINIMAL), target, tool)
     assert subprocess.run(["sh", "-n"], input=text.encode(), check=False).returncode == 0
