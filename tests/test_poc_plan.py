@@ -240,6 +240,16 @@ def _deploy(engine: str, **changes: object) -> Deployment:
     return read_case({**case, "workload": workload})[0].deployment
 
 
+def test_prompts_shorter_than_a_block_are_never_found_again() -> None:
+    workload = {
+        "prompt_tokens": {"distribution": "fixed", "value": 12},
+        "output_tokens": {"distribution": "fixed", "value": 8},
+        "arrivals": {"kind": "closed", "concurrency": 4},
+    }
+    found = plan(read_case({**example_case(), "workload": workload})[0], PlanSet.MINIMAL)
+    assert {one.expected_hit_share for one in found.cells} == {0.0}
+
+
 @pytest.mark.parametrize(("engine", "version", "off", "offload"), [
     ("vllm", "0.19.0", "--no-enable-prefix-caching", "--kv-offloading-size 93"),
     ("vllm", "0.11.0", "--no-enable-prefix-caching", "OffloadingConnector"),

@@ -234,7 +234,7 @@ def _recommended(axes: Axes) -> Iterator[_Wish]:
     for strategy in (BASELINE, *REUSING):
         peak = _cell(strategy, Repetition.MEDIUM, usual, axes.peak)
         yield _Wish(cell=peak, purpose=Purpose.PEAK, smallest_set=middle)
-        if axes.rate_per_s is not None:
+        if axes.rate_per_s is not None and axes.operating > 1:
             tail = _cell(strategy, Repetition.MEDIUM, usual, axes.operating)
             yield _Wish(cell=tail, purpose=Purpose.TAIL, smallest_set=middle, open_loop=True)
 
@@ -264,7 +264,8 @@ class _Builder:
         shape = shape_of(cell.context_tokens, self._axes.output_tokens, self._memory.block_size_tokens)
         load = load_of(cell.repetition, shape, self._requests(cell))
         room = self._room(cell)
-        hits = expected_hit_share(load, room) if cell.strategy in REUSING else 0.0
+        reusing = cell.strategy in REUSING and shape.prefix_tokens >= self._memory.block_size_tokens
+        hits = expected_hit_share(load, room) if reusing else 0.0
         return PlannedCell(
             cell=cell,
             purpose=wish.purpose,
@@ -274,8 +275,8 @@ class _Builder:
             burstiness=self._axes.burstiness,
             seeds=self._seeds_of(wish),
             expected_hit_share=hits,
-            drawn_hit_share=drawn_hit_share(load, room) if cell.strategy in REUSING else 0.0,
-            start_miss_share=missed_at_start_share(load, cell.concurrency) if cell.strategy in REUSING else 0.0,
+            drawn_hit_share=drawn_hit_share(load, room) if reusing else 0.0,
+            start_miss_share=missed_at_start_share(load, cell.concurrency) if reusing else 0.0,
             run_s=load.requests / (rate or self._rate_per_s(cell)),
         )
 
