@@ -87,6 +87,16 @@ def take(store: Store, content: bytes, name: str, declared: Declared | None = No
 def content_of(path: Path) -> bytes:
     """The bytes of a file, or why there are none."""
     try:
+        if (size := path.stat().st_size) > MAX_FILE_BYTES:
+            raise UnreadableFile(
+                msg(
+                    "{file}: at most {limit:count} bytes are read of anything but a request log, this file has "
+                    "{size:count}: write it without per-request details.",
+                    file=path.name,
+                    limit=MAX_FILE_BYTES,
+                    size=size,
+                )
+            )
         return path.read_bytes()
     except OSError as error:
         raise UnreadableFile(

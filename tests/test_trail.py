@@ -13,7 +13,8 @@ from conftest import ROOT
 
 from calc.errors import StoreError, UnreadableFile
 from cli import main
-from data.intake import take
+from data.formats.decode import MAX_FILE_BYTES
+from data.intake import take, take_path
 from data.store import EXPORTED, NOT_SIGNED_IN, Store
 
 SAMPLES = ROOT / "data" / "samples"
@@ -112,3 +113,11 @@ def test_the_command_line_stores_a_log_under_the_system_user_and_writes_a_table(
     assert "ci-bot" in table.read_text(encoding="utf-8-sig")
     assert CliRunner().invoke(main, ["export", "nothing", "-o", str(table)]).exit_code == 1
     assert CliRunner().invoke(main, ["export", "run", "-o", str(tmp_path / "run.xls")]).exit_code == 2
+
+
+def test_a_file_too_large_for_anything_but_a_log_is_not_even_read(tmp_path: Path, store: Store) -> None:
+    path = tmp_path / "huge.json"
+    with path.open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+    with pytest.raises(UnreadableFile, match="request log"):
+        take_path(store, path)
