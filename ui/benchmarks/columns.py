@@ -8,6 +8,7 @@ import streamlit as st
 
 from data.formats import FIELD_CHOICES, ColumnGuess
 from data.formats.bundle import BundleItem
+from data.formats.headers import OPEN
 from ui import parts, state
 from ui.benchmarks import reading, runs
 from ui.benchmarks.reading import Mark
@@ -29,7 +30,7 @@ def ask(mark: Mark, item: BundleItem) -> None:
     if not guessed:
         return
     given = corrections(mark).get(item.path, {})
-    asked = [guess.header for guess in guessed if guess.assumed and guess.header not in given]
+    asked = [guess.header for guess in guessed if guess.code in OPEN and guess.header not in given]
     st.markdown("**" + t("Columns") + "** · " + t("correct what was guessed wrong before storing"))
     if asked:
         names = t(", ").join(asked)
@@ -73,10 +74,11 @@ def _table(mark: Mark, item: BundleItem, guessed: Sequence[ColumnGuess], given: 
 @state.callback
 def _correct(key: str, mark: Mark, path: str, guessed: Sequence[ColumnGuess]) -> None:
     given = corrections(mark)
-    edited = {
-        guessed[int(row)].header: str(cells["field"])
-        for row, cells in state.get(key)["edited_rows"].items()
-        if "field" in cells
-    }
+    edited = edits(guessed, state.get(key)["edited_rows"])
     given[path] = reading.changed(guessed, {**given.get(path, {}), **edited})
     state.put(**{CORRECTED: (mark, given)})
+
+
+def edits(guessed: Sequence[ColumnGuess], rows: Mapping[int, Mapping[str, object]]) -> dict[str, str]:
+    """Header → the meaning chosen in its row."""
+    return {guessed[int(row)].header: str(cells["field"]) for row, cells in rows.items() if "field" in cells}
