@@ -306,6 +306,11 @@ FIELDS = table_of(
         help=msg("Tiers, traffic, spare replicas and work, as the Alternatives page takes them. Empty = not stated."),
     ),
     Field(
+        key="load_source",
+        label=msg("Log of the load"),
+        help=msg("The request log that lengths and arrivals were taken from; changed by hand, they are its no more."),
+    ),
+    Field(
         key="measured",
         label=msg("Measured memory"),
         help=msg("A start-up log that stands in for the memory estimate wherever it matches the scenario."),

@@ -12,7 +12,7 @@ from data.logs.given import GivenLog
 from data.logs.meanings import CHOICES
 from data.logs.understood import Understood
 from ui import parts, state
-from ui.story import about_log
+from ui.story import about_log_given
 from ui.text import t
 from ui.workload import logs_found
 from ui.workload.desk import LogJob
@@ -100,12 +100,12 @@ def _settle(key: str, given: GivenLog) -> None:
     except PlimsollError as error:
         st.error(parts.escape(t(error.message)), icon=":material/error:")
         return
-    st.markdown(f"**{parts.escape(about_log.understood_sentence(log))}**")
+    st.markdown(f"**{parts.escape(about_log_given.understood_sentence(log))}**")
     if log.columns:
-        parts.table(about_log.columns(log), f"log_columns_{mark}")
+        parts.table(about_log_given.columns(log), f"log_columns_{mark}")
     parts.notes(log.notes)
     if log.missing:
-        st.warning(parts.escape(about_log.missing(log)), icon=":material/help:")
+        st.warning(parts.escape(about_log_given.missing(log)), icon=":material/help:")
     _ask(log, declared, mark)
     st.button(
         t("Load this log"), key=f"log_load_{mark}", type="primary", icon=":material/upload:", on_click=_begin,
@@ -119,7 +119,7 @@ def _ask(log: Understood, declared: Mapping[str, str], mark: str) -> None:
         options = list(dict.fromkeys([question.assumed, *question.options]))
         st.selectbox(
             parts.escape(t(question.text)), options, key=f"log_ask_{mark}_{question.header}", on_change=_declare,
-            format_func=about_log.choice, args=(mark, question.header, f"log_ask_{mark}_{question.header}"),
+            format_func=about_log_given.choice, args=(mark, question.header, f"log_ask_{mark}_{question.header}"),
         )  # fmt: skip
     asked = {question.header for question in log.questions}
     headers = [header for header in log.sample.headers if header not in asked]
@@ -131,7 +131,7 @@ def _ask(log: Understood, declared: Mapping[str, str], mark: str) -> None:
             options = list(dict.fromkeys([code, *CHOICES]))
             place = f"log_meaning_{mark}_{headers.index(header)}"
             st.selectbox(
-                t("Means"), options, key=place, format_func=about_log.choice, on_change=_declare,
+                t("Means"), options, key=place, format_func=about_log_given.choice, on_change=_declare,
                 args=(mark, header, place),
             )  # fmt: skip
 
