@@ -10,7 +10,7 @@ runs = resources.runs()
 
 parts.heading(t("Benchmarks"), words.describe(asked.scenario))
 parts.answer(about_poc.sentence(runs), about_poc.figures(runs), good=True if runs else None)
-names = {"upload": t("Upload"), "matrix": t("Matrix"), "compare": t("Compare"), "stored": t("Stored")}
+names = {"upload": t("Upload"), "matrix": t("Matrix"), "compare": t("Compare"), "stored": t("In the store")}
 views = {"upload": upload, "matrix": matrix, "compare": compare, "stored": stored}
 view = parts.switch(t("View"), names, "benchmarks_view", "upload", linked=True)
 views[view].show(asked)

@@ -33,9 +33,9 @@ def strategies() -> dict[str, str]:
 def levels() -> dict[str, str]:
     """Repetition code → its name."""
     return {
-        Repetition.LOW.value: t("low"),
-        Repetition.MEDIUM.value: t("medium"),
-        Repetition.HIGH.value: t("high"),
+        Repetition.LOW.value: t("Low"),
+        Repetition.MEDIUM.value: t("Medium"),
+        Repetition.HIGH.value: t("High"),
     }
 
 
@@ -226,7 +226,7 @@ def steps(required: Sequence[Required]) -> list[Mapping[str, str]]:
         missing = [one for one in own if not one.measured]
         rows.append(
             {
-                t("Step"): f"{step} · {t(title)}",
+                t("Evaluation step"): f"{step} · {t(title)}",
                 t("Measured"): t("{done:count} of {all:count}", done=len(own) - len(missing), all=len(own)),
                 t("Missing"): "; ".join(t(one.title) for one in missing) or t("nothing"),
             }
@@ -237,7 +237,7 @@ def steps(required: Sequence[Required]) -> list[Mapping[str, str]]:
 def missing_rows(required: Sequence[Required]) -> list[Mapping[str, str]]:
     """Every missing figure with where it comes from."""
     return [
-        {t("Step"): str(one.step), t("Missing"): t(one.title), t("Comes from"): t(one.how)}
+        {t("Evaluation step"): str(one.step), t("Missing"): t(one.title), t("Comes from"): t(one.how)}
         for one in required
         if not one.measured
     ]
