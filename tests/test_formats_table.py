@@ -325,7 +325,9 @@ def test_thousands_of_a_rate_are_read_and_of_a_length_refused() -> None:
     assert [problem.line for problem in result.problems] == [3]
 
 
-@pytest.mark.parametrize("cell", ["OOM", "out of memory", "OOM killed", "请求超时", "显存不足", "timed out", "failed"])
+@pytest.mark.parametrize(
+    "cell", ["OOM", "CUDA out of memory", "OOM killed", "请求超时", "显存不足", "timed out", "failed"]
+)
 def test_a_row_that_failed_marks_the_limit_and_is_kept(cell: str) -> None:
     result = table(f"concurrency,TTFT (ms),QPS\n8,400,2\n64,{cell},\n")
     assert [run.max_concurrency for run in result.runs] == [8, 64]

@@ -17,7 +17,7 @@ from data.formats.packed import unpack
 from data.formats.reader import Reader
 from data.formats.record import records, to_record
 from data.formats.sheets import read_sheets
-from data.formats.table import Table, find_table
+from data.formats.table import Table, begins_with_header, find_table
 from data.formats.workbook import is_workbook, open_workbook
 from data.records import ReadResult
 
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 
+_HEAD_BYTES = 4096
 READERS: tuple[Reader, ...] = (*engine_tools.READERS, *load_tools.READERS)
 """Tools with a signature of their own, most specific first; the generic table is tried last."""
 
@@ -43,7 +44,7 @@ def read(content: bytes, name: str, columns: Mapping[str, str] | None = None) ->
     ``columns`` corrects what the headers of a hand-made table seem to mean: header → ``ttft.p99:ms``, ``ignore`` …
     """
     content = unpack(content, name)
-    if columns is None and startup_log.looks_like(content):
+    if columns is None and _is_startup_log(content):
         return startup_log.read(content, name)
     if is_workbook(content, name):
         return _read_workbook(open_workbook(content, name), name, columns)
@@ -52,6 +53,11 @@ def read(content: bytes, name: str, columns: Mapping[str, str] | None = None) ->
     if reader is not None:
         return reader.read(document)
     return read_table(document, _table(document), columns)
+
+
+def _is_startup_log(content: bytes) -> bool:
+    """True for an engine's log; a table of results may tell of a GPU out of memory too, but begins with its header."""
+    return startup_log.looks_like(content) and not begins_with_header(content[:_HEAD_BYTES].decode(errors="ignore"))
 
 
 def _read_workbook(sheets: Sequence[Document], name: str, columns: Mapping[str, str] | None) -> ReadResult:
@@ -76,7 +82,7 @@ def propose_columns(content: bytes, name: str) -> tuple[ColumnGuess, ...]:
     found: dict[str, ColumnGuess] = {}
     try:
         content = unpack(content, name)
-        if startup_log.looks_like(content):
+        if _is_startup_log(content):
             return ()
         book = is_workbook(content, name)
         for document in open_workbook(content, name) if book else (open_document(content, name),):

@@ -70,6 +70,14 @@ def find_table(text: str, name: str) -> Table | None:
     return _sideways(rows, best) or _upright(rows, best)
 
 
+def begins_with_header(text: str) -> bool:
+    """True when the very first line is a header of results."""
+    first = text.lstrip("\ufeff\r\n ").split("\n", 1)[0]
+    return any(
+        _known([cell.strip() for cell in first.split(separator)][:MAX_COLUMNS]) >= MIN_KNOWN for separator in SEPARATORS
+    )
+
+
 def _first_lines(text: str) -> str:
     """The beginning of the text, enough to find separator and header."""
     lines = text.split("\n", 4 * HEADER_SEARCH_ROWS + 1)

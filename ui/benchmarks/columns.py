@@ -8,7 +8,9 @@ import streamlit as st
 
 from data.formats import FIELD_CHOICES, ColumnGuess
 from data.formats.bundle import BundleItem
+from data.formats.generic_csv import FORMAT as CSV
 from data.formats.headers import OPEN
+from data.formats.sheets import FORMAT as XLSX
 from ui import parts, state
 from ui.benchmarks import reading, runs
 from ui.benchmarks.reading import Mark
@@ -26,9 +28,9 @@ def corrections(mark: Mark) -> dict[str, dict[str, str]]:
 
 def ask(mark: Mark, item: BundleItem) -> None:
     """The table of columns, or nothing for a tool's own format."""
+    if item.result is None or item.result.format not in (CSV, XLSX):
+        return  # a tool's own file may be large, and there is nothing to ask
     guessed = reading.guesses(mark, item)
-    if not guessed:
-        return
     given = corrections(mark).get(item.path, {})
     asked = [guess.header for guess in guessed if guess.code in OPEN and guess.header not in given]
     st.markdown("**" + t("Columns") + "** · " + t("correct what was guessed wrong before storing"))
