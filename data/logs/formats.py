@@ -124,5 +124,5 @@ def format_of(sample: Sample) -> LogFormat:
 
 def last_key(sample: Sample, header: str) -> str:
     """The header in lower case; of nested JSON its last key."""
-    path = sample.keys.get(header)
+    path = [key for key in sample.keys.get(header, (header,)) if key not in ("value", "values")]
     return (path[-1] if path else header).strip().lower()

@@ -16,7 +16,7 @@ from ui.text import t
 MAX_STEPS = 720
 """Steps drawn; minutes of longer logs are put together."""
 SHOWN_PARTS = 10
-ROW_PIXELS, BARS_PIXELS = 24, 70
+ROW_PIXELS, BARS_PIXELS = 32, 70
 NAME_CHARACTERS = 24
 
 
@@ -59,7 +59,7 @@ def shares(parts: Parts, tones: Tones) -> go.Figure:
             y=names, x=values, name=name, orientation="h", marker={"color": colour, "line": {"width": 0}},
             hovertemplate="%{y}: %{x:.1f} %<extra></extra>",
         )  # fmt: skip
-    frame(sketch, height=BARS_PIXELS + 2 * ROW_PIXELS + 2 * ROW_PIXELS * len(shown) // 1, x_title=t("Share (%)"))
+    frame(sketch, height=BARS_PIXELS + ROW_PIXELS * (len(shown) + 1), x_title=t("Share (%)"))
     sketch.update_axis("y", type="category")
     sketch.update_layout(barmode="group", bargap=0.3)
     return sketch.figure()

@@ -13,6 +13,13 @@ from ui.story.about_log_given import format_title
 from ui.story.words import Figure
 from ui.text import t
 
+HOUR_S = 3600
+
+
+def span(duration_s: float) -> str:
+    """How long a log is."""
+    return t("{hours:.1f} hours", hours=duration_s / HOUR_S) if duration_s >= HOUR_S else show.seconds(duration_s)
+
 
 def sentence(profile: LogProfile) -> str:
     """The log in one sentence."""
@@ -21,25 +28,24 @@ def sentence(profile: LogProfile) -> str:
         return t("{requests:count} requests at one moment.", requests=profile.requests)
     if arrivals.ticked:
         return t(
-            "{requests:count} requests in {span:s}, {rate:rate} on average; the clock of the log ticks too coarsely to "
+            "{requests:count} requests in {span}, {rate:rate} on average; the clock of the log ticks too coarsely to "
             "tell short bursts.",
             requests=profile.requests,
-            span=arrivals.duration_s,
+            span=span(arrivals.duration_s),
             rate=arrivals.rate_per_s,
         )
     if arrivals.minutes == 1:
         return t(
-            "{requests:count} requests in {span:s}, {rate:rate} on average.",
+            "{requests:count} requests in {span}, {rate:rate} on average.",
             requests=profile.requests,
-            span=arrivals.duration_s,
+            span=span(arrivals.duration_s),
             rate=arrivals.rate_per_s,
         )
     peak = arrivals.peak_to_mean or 1.0
     return t(
-        "{requests:count} requests in {span:s}, {rate:rate} on average; the fullest minute has {peak:.2f} times as "
-        "many.",
+        "{requests:count} requests in {span}, {rate:rate} on average; the fullest minute has {peak:.2f} times as many.",
         requests=profile.requests,
-        span=arrivals.duration_s,
+        span=span(arrivals.duration_s),
         rate=arrivals.rate_per_s,
         peak=peak,
     )
