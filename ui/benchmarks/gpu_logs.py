@@ -23,7 +23,7 @@ LONG, MANY_ROWS = 400, 9
 
 def show(log: GpuLog) -> None:
     """Every figure of a log, and each GPU where there are several."""
-    parts.table(about_gpu_logs.figure_rows(log), key="gpu_log_figures")
+    parts.prose(about_gpu_logs.figure_rows(log))
     if rows := about_gpu_logs.gpu_rows(log):
         parts.table(rows, key="gpu_log_gpus", height=LONG if len(rows) > MANY_ROWS else "content")
     st.caption(parts.escape(about_gpu_logs.duty_cycle()))

@@ -41,7 +41,7 @@ def _table(rows: list[Mapping[str, str]], key: str) -> None:
 
 def _files(files: tuple[StoredFile, ...], kept: Kept) -> None:
     parts.section(t("Files"))
-    _table(about_stored.file_rows(files, kept.stored), "stored_files")
+    _table(about_stored.file_rows(files, kept.stored, gpu_logs.kept()), "stored_files")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         names = {file.file_id: f"{file.name} · {file.uploaded_at[:10]}" for file in files}
         chosen = parts.pick(t("File"), names, "stored_file")

@@ -97,21 +97,40 @@ def _configuration(deployment: Deployment, evidence: Sequence[Evidence], filing:
 def _runtime(scenario: Scenario, evidence: Sequence[Evidence], runs: Sequence[BenchmarkRun], filing: Filing) -> Proof:
     own = [run for run in runs if same_deployment(run, scenario.deployment)]
     seen = [one for one in _measured(evidence) if one.metric.startswith(RUNTIME_METRICS)]
+    busy, peak = (_figure(evidence, metric) for metric in ("gpu_utilisation_share", "gpu_memory_peak_bytes"))
     days = [day for day in (*(run.date for run in own), *(one.date for one in seen)) if iso_day(day)]
     newest = max((str(day) for day in days), default="")[:10]
     return Proof(
         kind=Kind.RUNTIME,
         state=_runtime_state(own, seen, newest, filing.created_at),
-        says=msg(
-            "Benchmark runs of this deployment: {runs:count}; metrics read from the service: {metrics:count}",
-            runs=len(own),
-            metrics=len(seen),
+        says=_with_gpus(
+            msg(
+                "Benchmark runs of this deployment: {runs:count}; metrics read from the service: {metrics:count}",
+                runs=len(own),
+                metrics=len(seen),
+            ),
+            busy,
+            peak,
         )
         if own or seen
         else msg("No benchmark run and no metric of this deployment"),
         check=msg("One window of hits, KV usage, waiting, TTFT, ITL; TTFT of a repeated prompt"),
         owner=(Party.PLATFORM,),
         date=newest,
+    )
+
+
+def _figure(evidence: Sequence[Evidence], metric: str) -> float | None:
+    """A measured figure."""
+    return next((float(one.value) for one in _measured(evidence) if one.metric == metric and one.value), None)
+
+
+def _with_gpus(says: Message, busy_share: float | None, peak_bytes: float | None) -> Message:
+    """What readings of the GPUs add, where there are any."""
+    if busy_share is None or peak_bytes is None:
+        return says
+    return msg(
+        "{says}; GPUs busy {busy:pct} of the time, memory peak {peak:gib}", says=says, busy=busy_share, peak=peak_bytes
     )
 
 

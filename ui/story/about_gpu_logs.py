@@ -71,14 +71,14 @@ def stored_rows(logs: Sequence[StoredGpuLog], runs: Sequence[StoredRun]) -> list
     return [
         {
             t("File"): one.file,
-            t("Tool"): one.log.source,
-            t("GPUs"): _gpus(one.log),
-            t("Readings"): show.count(one.log.samples),
+            t("Taken during"): taken_during(one, runs),
             t("GPU busy"): _busy(one.log),
             t("Memory peak"): peak_of_total(one.log),
-            t("Power"): _power(one.log),
-            t("Taken during"): taken_during(one, runs),
             t("Findings"): findings(one),
+            t("Power"): _power(one.log),
+            t("GPUs"): _gpus(one.log),
+            t("Readings"): show.count(one.log.samples),
+            t("Tool"): one.log.source,
         }
         for one in logs
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from data.store import StoredFile, StoredRun, TrailEntry
+from data.store import StoredFile, StoredGpuLog, StoredRun, TrailEntry
 from ui import format as show
 from ui.story import words
 from ui.text import t
@@ -13,8 +13,11 @@ SECONDS_OF_TIME = 19
 """2026-11-30T12:00:00 of an ISO time."""
 
 
-def file_rows(files: Sequence[StoredFile], runs: Sequence[StoredRun]) -> list[Mapping[str, str]]:
+def file_rows(
+    files: Sequence[StoredFile], runs: Sequence[StoredRun], logs: Sequence[StoredGpuLog] = ()
+) -> list[Mapping[str, str]]:
     """One row per file, newest first, with what was found wrong in it."""
+    held: list[StoredRun | StoredGpuLog] = [*runs, *logs]
     return [
         {
             t("File"): file.name,
@@ -22,15 +25,15 @@ def file_rows(files: Sequence[StoredFile], runs: Sequence[StoredRun]) -> list[Ma
             t("Stored on"): words.day(file.uploaded_at),
             t("Load points"): show.count(file.runs),
             t("Rows left out"): show.count(len(file.problems)),
-            t("Findings"): findings([run for run in runs if run.file_id == file.file_id]),
+            t("Findings"): findings([one for one in held if one.file_id == file.file_id]),
         }
         for file in files
     ]
 
 
-def findings(runs: Sequence[StoredRun]) -> str:
+def findings(held: Sequence[StoredRun | StoredGpuLog]) -> str:
     """How many findings of each kind, gravest first."""
-    every = [warning.severity for run in runs for warning in run.warnings]
+    every = [warning.severity for one in held for warning in one.warnings]
     names = {"E": t("to clear up"), "W": t("warnings"), "I": t("remarks")}
     told = [f"{every.count(code)} {name}" for code, name in names.items() if code in every]
     return ", ".join(told) or t("none")
