@@ -13,9 +13,12 @@ from click.testing import CliRunner
 from conftest import ROOT
 from streamlit.testing.v1 import AppTest
 
+from calc.checks.run_facts import RunFacts
 from calc.errors import InputError, StoreError
 from calc.evidence import Provenance
 from calc.judge.decide import decide
+from calc.poc.cells import Cell, Repetition
+from calc.poc.coverage import BASELINE, PlacedRun
 from cli import main
 from data.formats import read
 from data.formats.bundle import read_files
@@ -27,6 +30,8 @@ from data.records import BenchmarkRun, GpuLog, LatencyStats, ReadResult
 from data.run_evidence import evidence_of_run
 from data.store import Store, StoredGpuLog, StoredRun, TiedLog, content_id
 from ui import resources
+from ui.benchmarks.found import Kept
+from ui.benchmarks.progress import watched
 from ui.sheet.proofs import proofs
 from ui.sheet.review import Filing
 from ui.story import about_gpu_logs, about_upload
@@ -234,6 +239,15 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppTest]:
     resources.close_store()
 
 
+def _baseline() -> tuple[float | None, float | None]:
+    """Memory peak and compute utilisation of the evaluation, were the stored run one of its baseline."""
+    (run,) = resources.runs()
+    cell = Cell(strategy=BASELINE, repetition=Repetition.MEDIUM, context_tokens=2048, concurrency=16)
+    placed = (PlacedRun(run_id=run.run_id, facts=RunFacts(), place=cell),)
+    seen = watched(resources.ask(resources.example()), Kept(stored=(run,), placed=placed, ours=placed))
+    return seen.memory_peak_bytes, seen.compute_share
+
+
 def test_a_visitor_uploads_a_log_sees_what_it_says_ties_it_and_removes_it(app: AppTest) -> None:
     app.file_uploader(key="bench_file").upload("gpu.csv", smi()).run()
     assert not app.exception
@@ -244,6 +258,7 @@ def test_a_visitor_uploads_a_log_sees_what_it_says_ties_it_and_removes_it(app: A
     app.button(key="gpu_log_tie").click().run()
     assert not app.exception
     assert [one.said.said_by for one in resources.runs()[0].gpu_logs if one.said] == ["Ada"]
+    assert _baseline() == (70_000 * 2**20, pytest.approx(0.9))
     app.button_group(key="benchmarks_view").set_value("stored").run()
     assert not app.exception
     app.button(key="gpu_log_remove").click().run()

@@ -49,7 +49,8 @@ def _uploads() -> list[UploadedFile]:
         t(
             "Results of {tools}, as JSON, CSV, YAML, Excel, SQLite, metrics texts or packed as ZIP or gzip; tables of "
             "your own with English, Chinese or German headers. Up to {size} MB each; prompts and answers are dropped.",
-            tools="vLLM, SGLang, GuideLLM, AIPerf, inference-perf, llm-d, llmperf, evalscope, TensorRT-LLM, k6, Locust, nvidia-smi, gpustat, …",
+            tools="vLLM, SGLang, GuideLLM, AIPerf, inference-perf, llm-d, llmperf, evalscope, TensorRT-LLM, k6, "
+            "Locust, nvidia-smi, gpustat, …",
             size=MAX_UPLOAD_MB,
         )
     )
