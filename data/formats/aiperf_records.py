@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-
-import numpy as np
 
 from calc.messages import Message
 from calc.units import NANO
 from data.formats.collect import below, read_pieces
 from data.formats.document import Document
 from data.formats.json_fields import text
-from data.formats.json_objects import JsonObject, objects, part
+from data.formats.json_objects import JsonObject, any_object, objects, part
 from data.formats.nvidia_metrics import Metric, seconds_of
-from data.formats.request_figures import Column, RequestFigures, column, summed_up
+from data.formats.request_columns import RequestColumns
+from data.formats.request_figures import column, summed_up
 from data.formats.row_checks import RefusedRow
 from data.records import BenchmarkRun, ReadResult, RowProblem
 
@@ -26,20 +25,26 @@ _NOTE = "per_request_file_aggregate_locally"
 
 def looks_like(document: Document) -> bool:
     """True when the file begins with a request and its metrics."""
-    return any(_has_signature(item) for _, item in objects(document))
+    return any_object(document, _has_signature)
 
 
 def read(document: Document) -> ReadResult:
     """The load point that all requests make together."""
-    listed = [(line, item) for line, item in objects(document) if _has_signature(item) and not _is_warmup(item)]
-    problems = {line: reason for line, item in listed if (reason := _without_unit(item)) is not None}
-    requests = [item for line, item in listed if line not in problems]
-    answered = [item for item in requests if not _failed(item)]
-    figures = _figures(answered, failed=len(requests) - len(answered))
-    run = BenchmarkRun(tool="aiperf", num_prompts=len(requests), completed=len(answered))
-    refused = tuple(RowProblem(line=line, reason=reason) for line, reason in problems.items())
+    columns, refused = RequestColumns(), list[RowProblem]()
+    for line, item in objects(document):
+        if not _has_signature(item) or _is_warmup(item):
+            continue
+        reason = _without_unit(item)
+        if reason is not None:
+            refused.append(RowProblem(line=line, reason=reason))
+        elif _failed(item):
+            columns.failed += 1
+        else:
+            _add(columns, item)
+    sent = columns.answered + columns.failed
+    run = BenchmarkRun(tool="aiperf", num_prompts=sent, completed=columns.answered)
     checked = replace(document, problems=(*document.problems, *refused))
-    pieces = [(1, figures)] if requests else []
+    pieces = [(1, columns.figures())] if sent else []
     return read_pieces(checked, "aiperf_records_jsonl", pieces, lambda found: summed_up(found, run), [_NOTE])
 
 
@@ -69,20 +74,21 @@ def _failed(item: JsonObject) -> bool:
     return item.get("error") is not None or part(item, "metadata").get("was_cancelled") is True
 
 
-def _figures(answered: Sequence[JsonObject], *, failed: int) -> RequestFigures:
-    return RequestFigures(
-        ttft_s=_seconds(answered, _TIMES[0]),
-        e2e_s=_seconds(answered, _TIMES[1]),
-        tpot_s=_seconds(answered, _TIMES[2]),
-        gaps_s=_gaps(answered),
-        input_tokens=_tokens(answered, "input_sequence_length"),
-        output_tokens=_tokens(answered, "output_sequence_length", "output_token_count"),
-        started_s=column(
-            _moment(item, ("request_start_ns", "timestamp_ns"), "min_request_timestamp") for item in answered
-        ),
-        ended_s=column(_moment(item, ("request_end_ns",), "max_response_timestamp") for item in answered),
-        failed=failed,
+def _add(columns: RequestColumns, item: JsonObject) -> None:
+    """An answered request."""
+    columns.add(
+        ttft_s=_second(*_metric(item, _TIMES[0])),
+        e2e_s=_second(*_metric(item, _TIMES[1])),
+        tpot_s=_second(*_metric(item, _TIMES[2])),
+        input_tokens=_tokens(item, "input_sequence_length"),
+        output_tokens=_tokens(item, "output_sequence_length", "output_token_count"),
+        started_s=_moment(item, ("request_start_ns", "timestamp_ns"), "min_request_timestamp"),
+        ended_s=_moment(item, ("request_end_ns",), "max_response_timestamp"),
     )
+    name, entry = _metric(item, _TIMES[3])
+    gaps = entry.get("value")
+    if isinstance(gaps, list) and gaps:
+        columns.add_gaps(column(gaps) * seconds_of(Metric(unit=text(entry, "unit")), name))
 
 
 def _metric(item: JsonObject, names: Iterable[str]) -> tuple[str, JsonObject]:
@@ -91,28 +97,13 @@ def _metric(item: JsonObject, names: Iterable[str]) -> tuple[str, JsonObject]:
     return next(((name, entry) for name, entry in found if entry), ("", {}))
 
 
-def _seconds(answered: Sequence[JsonObject], names: Iterable[str]) -> Column:
-    return column(_second(*_metric(item, names)) for item in answered)
-
-
 def _second(name: str, entry: JsonObject) -> float | None:
     value = _float(entry.get("value"))
     return None if value is None else value * seconds_of(Metric(unit=text(entry, "unit")), name)
 
 
-def _gaps(answered: Sequence[JsonObject]) -> Column:
-    """Every gap between chunks of every request."""
-    pooled = []
-    for item in answered:
-        name, entry = _metric(item, _TIMES[3])
-        gaps = entry.get("value")
-        if isinstance(gaps, list) and gaps:
-            pooled.append(column(gaps) * seconds_of(Metric(unit=text(entry, "unit")), name))
-    return np.concatenate(pooled) if pooled else np.empty(0)
-
-
-def _tokens(answered: Sequence[JsonObject], *names: str) -> Column:
-    return column(_metric(item, names)[1].get("value") for item in answered)
+def _tokens(item: JsonObject, *names: str) -> object:
+    return _metric(item, names)[1].get("value")
 
 
 def _moment(item: JsonObject, keys: Iterable[str], metric: str) -> float | None:

@@ -6,7 +6,7 @@ With several runs of one setting each figure is the mean over them, percentiles 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from data.formats.collect import read_pieces
 from data.formats.csv_rows import cell_number, csv_rows, first_cells, named_rows
 from data.formats.document import Document
 from data.formats.json_fields import MAX_TEXT, count, fact, number, text
-from data.formats.json_objects import JsonObject, objects, part
+from data.formats.json_objects import JsonObject, first_objects, objects, part
 from data.formats.nvidia_metrics import Metric, Metrics, filled
 from data.records import BenchmarkRun, ReadResult
 
@@ -34,7 +34,7 @@ class _Piece:
 def looks_like(document: Document) -> bool:
     """True when the file lists metrics by combination of settings, as JSON or as a table."""
     if document.values:
-        return next(_from_json(document), None) is not None
+        return next(_from_json(first_objects(document)), None) is not None
     cells = first_cells(document.text)
     return sum(_COLUMN.match(cell) is not None for cell in cells) > 1
 
@@ -42,12 +42,12 @@ def looks_like(document: Document) -> bool:
 def read(document: Document) -> ReadResult:
     """Every combination."""
     if document.values:
-        return read_pieces(document, "aiperf_sweep_json", _from_json(document), _run)
+        return read_pieces(document, "aiperf_sweep_json", _from_json(objects(document)), _run)
     return read_pieces(document, "aiperf_sweep_csv", _from_csv(document), _run)
 
 
-def _from_json(document: Document) -> Iterator[tuple[int, _Piece]]:
-    for line, item in objects(document):
+def _from_json(items: Iterable[tuple[int, JsonObject]]) -> Iterator[tuple[int, _Piece]]:
+    for line, item in items:
         version = text(item, "aiperf_version")
         for settings, metrics in _combinations(item):
             if any(_STATISTIC.match(name) for name in metrics) or "request_latency" in metrics:

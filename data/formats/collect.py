@@ -28,7 +28,7 @@ def read_pieces(
 ) -> ReadResult:
     """One load point of each piece (line, content)."""
     runs: list[BenchmarkRun] = []
-    problems: list[RowProblem] = list(document.problems)
+    problems: list[RowProblem] = []
     for line, piece in pieces:
         try:
             found = replace(run(piece), line=line)
@@ -37,7 +37,7 @@ def read_pieces(
             problems.append(RowProblem(line=line, reason=refused.reason))
         else:
             runs.append(found)
-    return finish(document, code, runs, problems, notes)
+    return finish(document, code, runs, (*document.problems, *problems), notes)
 
 
 def below(item: Any, *keys: str) -> JsonObject:

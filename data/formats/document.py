@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from data.formats.decode import decode, refuse_size
 from data.formats.json_values import JsonValue, parse_values
-from data.formats.large_json import LARGE_BYTES, parse_large
+from data.formats.large_json import LARGE_BYTES, StreamedValues, parse_large
 from data.formats.packed import unpack
 from data.formats.yaml_values import looks_like_yaml, parse_yaml
 from data.records import RowProblem
@@ -16,6 +18,7 @@ SQLITE = b"SQLite format 3\x00"
 
 _FIRST_BYTES = 100
 _BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
+Values: TypeAlias = tuple[JsonValue, ...] | StreamedValues
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +31,15 @@ class Document:
     content: bytes = b""
     """The bytes as they came, unpacked when they were packed with gzip."""
     notes: tuple[str, ...] = ()
-    values: tuple[JsonValue, ...] = ()
+    values: Values = ()
     """Top-level JSON or YAML values; empty when the text is neither."""
-    problems: tuple[RowProblem, ...] = ()
+    problems: Sequence[RowProblem] = ()
+    """Lines that could not be read; of a large file complete only after its values have been gone through."""
+
+    @property
+    def head(self) -> Sequence[JsonValue]:
+        """The values in which a signature is looked for."""
+        return self.values.head if isinstance(self.values, StreamedValues) else self.values
 
 
 def open_document(content: bytes, name: str) -> Document:
@@ -41,12 +50,16 @@ def open_document(content: bytes, name: str) -> Document:
         return Document(name=name, text="", content=content)
     if len(content) > LARGE_BYTES and content[:_FIRST_BYTES].lstrip(_BEFORE_JSON).startswith((b"{", b"[")):
         refuse_size(content, name)
-        values, problems = parse_large(content, name)
-        return Document(name=name, text="", content=content, values=values, problems=problems)
+        return _streamed(content, name)
     text, note = decode(content, name)
     notes = () if note is None else (note,)
     values, problems = _values(text, name)
     return Document(name=name, text=text, content=content, notes=notes, values=values, problems=problems)
+
+
+def _streamed(content: bytes, name: str) -> Document:
+    values = parse_large(content, name)
+    return Document(name=name, text="", content=content, values=values, problems=values.problems)
 
 
 def _values(text: str, name: str) -> tuple[tuple[JsonValue, ...], tuple[RowProblem, ...]]:

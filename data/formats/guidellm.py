@@ -6,7 +6,7 @@ median of a rate is one of instants, so only its mean is taken. Requests with th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from data.formats.collect import below, first_text, known, own_latency, read_pie
 from data.formats.document import Document
 from data.formats.guidellm_terms import flags_of, is_prefix_shared, load_of
 from data.formats.json_fields import count, number, text
-from data.formats.json_objects import JsonObject, latency, objects, part
+from data.formats.json_objects import JsonObject, first_objects, latency, objects, part
 from data.records import BenchmarkRun, LatencyStats, ReadResult
 
 _NAMES = {"mean_s": "mean", "p50_s": "median", "p90_s": "p90", "p95_s": "p95", "p99_s": "p99", "std_s": "std_dev"}
@@ -31,18 +31,18 @@ class _Piece:
 
 def looks_like(document: Document) -> bool:
     """True when a benchmark of the file splits its time to first token by success."""
-    return next(_pieces(document), None) is not None
+    return next(_pieces(first_objects(document)), None) is not None
 
 
 def read(document: Document) -> ReadResult:
     """Every benchmark of the report."""
-    recent = any("config" in piece.benchmark for _, piece in _pieces(document))
+    recent = any("config" in piece.benchmark for _, piece in _pieces(objects(document)))
     code = "guidellm_json_v2" if recent else "guidellm_json_v1"
-    return read_pieces(document, code, _pieces(document), _run)
+    return read_pieces(document, code, _pieces(objects(document)), _run)
 
 
-def _pieces(document: Document) -> Iterator[tuple[int, _Piece]]:
-    for line, report in objects(document):
+def _pieces(reports: Iterable[tuple[int, JsonObject]]) -> Iterator[tuple[int, _Piece]]:
+    for line, report in reports:
         benchmarks = report.get("benchmarks")
         for benchmark in benchmarks if isinstance(benchmarks, list) else ():
             if "successful" in below(benchmark, "metrics", "time_to_first_token_ms"):

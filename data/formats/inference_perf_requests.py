@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import Any
 
 import numpy as np
 
 from data.formats.collect import below, read_pieces
 from data.formats.document import Document
-from data.formats.json_objects import JsonObject, objects, part
-from data.formats.request_figures import Column, RequestFigures, column, summed_up
+from data.formats.json_objects import JsonObject, any_object, objects, part
+from data.formats.request_columns import RequestColumns
+from data.formats.request_figures import Column, column, figure, summed_up
 from data.records import BenchmarkRun, ReadResult
 
 _SIGNS = frozenset({"info", "computed_metrics"})
@@ -19,19 +20,23 @@ _NOTES = ("per_request_file_aggregate_locally", "stages_not_told_apart")
 
 def looks_like(document: Document) -> bool:
     """True when the file lists requests with their start, end and error."""
-    return any(_has_signature(item) for _, item in objects(document))
+    return any_object(document, _has_signature)
 
 
 def read(document: Document) -> ReadResult:
     """The load point that all requests make together."""
-    requests = [item for _, item in objects(document) if _has_signature(item)]
-    answered = [item for item in requests if item.get("error") is None]
-    figures = _figures(answered, failed=len(requests) - len(answered))
-    run = BenchmarkRun(
-        tool="inference-perf", num_prompts=len(requests), completed=len(answered), flags=("needs_companion",)
-    )
+    columns = RequestColumns()
+    for _, item in objects(document):
+        if not _has_signature(item):
+            continue
+        if item.get("error") is None:
+            _add(columns, item)
+        else:
+            columns.failed += 1
+    sent = columns.answered + columns.failed
+    run = BenchmarkRun(tool="inference-perf", num_prompts=sent, completed=columns.answered, flags=("needs_companion",))
     return read_pieces(
-        document, "inference_perf_per_request", [(1, figures)], lambda found: summed_up(found, run), _NOTES
+        document, "inference_perf_per_request", [(1, columns.figures())], lambda found: summed_up(found, run), _NOTES
     )
 
 
@@ -40,32 +45,28 @@ def _has_signature(item: JsonObject) -> bool:
     return timed and "error" in item and (bool(_SIGNS & set(item)) or {"request", "response"} <= set(item))
 
 
-def _figures(answered: Sequence[JsonObject], *, failed: int) -> RequestFigures:
-    started = column(item.get("start_time") for item in answered)
-    ended = column(item.get("end_time") for item in answered)
-    times = [_token_times(item) for item in answered]
-    return RequestFigures(
-        ttft_s=_ttft(answered, times, started),
-        e2e_s=_positive(ended - started),
-        tpot_s=column(part(item, "computed_metrics").get("time_per_output_token") for item in answered),
-        gaps_s=_positive(np.concatenate([np.diff(each) for each in times])) if times else np.empty(0),
-        input_tokens=column(_tokens(item, "request_metrics", "input_tokens") for item in answered),
-        output_tokens=column(_tokens(item, "response_metrics", "output_tokens") for item in answered),
+def _add(columns: RequestColumns, item: JsonObject) -> None:
+    """An answered request."""
+    started, ended = figure(item.get("start_time")), figure(item.get("end_time"))
+    times = _token_times(item)
+    columns.add(
+        ttft_s=_ttft(item, times, started),
+        e2e_s=ended - started,
+        tpot_s=part(item, "computed_metrics").get("time_per_output_token"),
+        input_tokens=_tokens(item, "request_metrics", "input_tokens"),
+        output_tokens=_tokens(item, "response_metrics", "output_tokens"),
         started_s=started,
         ended_s=ended,
-        failed=failed,
     )
+    columns.add_gaps(np.diff(times))
 
 
-def _ttft(answered: Sequence[JsonObject], times: Sequence[Column], started: Column) -> Column:
+def _ttft(item: JsonObject, times: Column, started: float) -> float:
     """As computed by the tool, else from the first token; a request answered in one piece has none."""
-    computed = column(part(item, "computed_metrics").get("time_to_first_token") for item in answered)
-    first = np.array([each[0] if each.size > 1 else np.nan for each in times]) - started
-    return np.where(np.isfinite(computed), computed, _positive(first))
-
-
-def _positive(seconds: Column) -> Column:
-    return np.where(seconds >= 0, seconds, np.nan)
+    computed = figure(part(item, "computed_metrics").get("time_to_first_token"))
+    if not math.isnan(computed) or times.size <= 1:
+        return computed
+    return float(times[0]) - started
 
 
 def _token_times(item: JsonObject) -> Column:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from data.formats.document import Document
 from data.formats.json_fields import fact, number
+from data.formats.json_values import JsonValue
 from data.formats.result import finish
 from data.formats.row_checks import RefusedRow, check_row
 from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
@@ -20,11 +21,16 @@ LOOKED_AT = 1_000
 
 def objects(document: Document) -> Iterator[tuple[int, JsonObject]]:
     """Every object at the top level or in a list there, with the line where it starts."""
-    return ((line, item) for line, item in _items(document) if isinstance(item, dict))
+    return ((line, item) for line, item in _items(document.values) if isinstance(item, dict))
 
 
-def _items(document: Document) -> Iterator[tuple[int, Any]]:
-    for value in document.values:
+def first_objects(document: Document) -> Iterator[tuple[int, JsonObject]]:
+    """The objects in which a signature is looked for."""
+    return ((line, item) for line, item in islice(_items(document.head), LOOKED_AT) if isinstance(item, dict))
+
+
+def _items(values: Iterable[JsonValue]) -> Iterator[tuple[int, Any]]:
+    for value in values:
         for item in value.value if isinstance(value.value, list) else (value.value,):
             yield value.line, item
 
@@ -36,7 +42,7 @@ def has_all(item: JsonObject, keys: Iterable[str]) -> bool:
 
 def any_object(document: Document, signature: Callable[[JsonObject], bool]) -> bool:
     """True when one of the first values of the file is an object with the signature of a tool."""
-    return any(isinstance(item, dict) and signature(item) for _, item in islice(_items(document), LOOKED_AT))
+    return any(signature(item) for _, item in first_objects(document))
 
 
 def read_runs(
@@ -49,7 +55,7 @@ def read_runs(
 ) -> ReadResult:
     """One load point of each object with the signature; an object that contradicts itself is listed with its line."""
     runs: list[BenchmarkRun] = []
-    problems: list[RowProblem] = list(document.problems)
+    problems: list[RowProblem] = []
     for line, item in objects(document):
         if not signature(item):
             continue
@@ -60,7 +66,7 @@ def read_runs(
             problems.append(RowProblem(line=line, reason=refused.reason))
         else:
             runs.append(found)
-    return finish(document, code, runs, problems, notes)
+    return finish(document, code, runs, (*document.problems, *problems), notes)
 
 
 def part(item: JsonObject, key: str) -> JsonObject:

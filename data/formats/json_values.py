@@ -16,12 +16,14 @@ MAX_VALUES = 200_000
 _SPACE = re.compile(r"\s*")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class JsonValue:
     """One top-level value and the 1-based line where it starts."""
 
     line: int
     value: Any
+    in_list: bool = False
+    """True of an entry of the list that a large file is."""
 
 
 def parse_values(text: str, name: str) -> tuple[tuple[JsonValue, ...], tuple[RowProblem, ...]]:

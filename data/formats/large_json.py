@@ -1,196 +1,168 @@
-"""Large JSON read as a stream: prompts, answers and per-request records are dropped while it passes.
-
-A file with every request's timings has hundreds of megabytes, of which a reader needs the summary and some numbers.
-Lists of numbers are kept as arrays of eight bytes a number, so that the file never stands in memory several times.
-"""
+"""Large JSON as a stream: its lines, or the entries of its list, come one by one and are not held."""
 
 from __future__ import annotations
 
 import io
-from array import array
-from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
-
-import ijson
+import json
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
 
 from calc.errors import UnreadableFile
-from calc.messages import Message, msg
-from data.formats.bare_words import StrictJson
-from data.formats.json_values import MAX_VALUES, JsonValue
+from calc.messages import msg
+from data.formats.json_values import JsonValue
+from data.formats.json_window import DamagedJson, Window
+from data.formats.kept_json import Kept
 from data.records import RowProblem
 
-LARGE_BYTES = 20 * 10**6
+LARGE_BYTES = 4 * 10**6
 """From here on JSON is read as a stream."""
-MAX_DEPTH = 100
-MAX_KEPT = 4_000_000
-"""Most objects, lists, texts and single numbers kept of one file, some 200 MB."""
-MAX_NUMBERS = 25_000_000
-"""Most numbers kept in lists, 200 MB."""
-MAX_TEXT = 2_000
-"""Longer texts are prompts or answers; of them nothing is kept."""
-_ARRAYS = frozenset(["ttfts", "itls", "latencies", "start_times", "queue_times", "input_lens", "output_lens"])
-"""Names of lists with a number, or a list of numbers, for each request."""
-_SENT = ("prompts", "prompt", "messages", "request_args", "arguments")
-_ANSWERED = (
-    "generated_texts",
-    "generated_text",
-    "outputs",
-    "output",
-    "output_text",
-    "responses",
-    "response",
-    "raw_data",
-)
-_TEXTS = frozenset((*_SENT, *_ANSWERED, "response_messages"))
-"""Names whose lists and objects are what was sent and what was answered."""
-_REQUESTS = "requests"
-"""Below this name single numbers are counts, and lists one entry a request (GuideLLM)."""
+MAX_LINES = 5_000_000
+"""Most lines read; at 40 bytes a line this is the largest file."""
+MAX_BROKEN = 10_000
+"""Most broken lines listed."""
+HEAD_VALUES = 500
+HEAD_BYTES = 2 * 10**6
+"""Values at the beginning, in which the signature of a tool is looked for: they are read once and held."""
+WHOLE_BYTES = 1 << 16
+"""Longer values hold more than one request: of them prompts and answers are dropped at once."""
+_LONGEST_FIRST_LINE = 50 * 10**6
 _BOM = b"\xef\xbb\xbf"
-_MOST_KNOWN = 20_000
-"""Different texts of which one copy serves all."""
-_CHUNK_BYTES = 1 << 16
-_LONGEST_LINE_BYTES = 5 * 10**6
-"""Longer lines are read as one stream: a run with its details on each."""
+
+_Placed = tuple[JsonValue, int]
+"""A value, and about how many bytes were read with it."""
 
 
-def parse_large(content: bytes, name: str) -> tuple[tuple[JsonValue, ...], tuple[RowProblem, ...]]:
+class StreamedValues:
+    """Top-level values of a large file, as often as they are asked for; the first ones are held.
+
+    Each is read when its turn comes, so ``problems`` is complete after the values have been gone through.
+    """
+
+    def __init__(self, values: Callable[[list[RowProblem]], Iterator[_Placed]], name: str) -> None:
+        self.problems: list[RowProblem] = []
+        self._values = values
+        self._name = name
+        self._rest: Iterator[_Placed] | None = self._named(self._start())
+        self.head = tuple(self._first(self._rest))
+        """The first values."""
+
+    def __bool__(self) -> bool:
+        return bool(self.head)
+
+    def __getitem__(self, index: int) -> JsonValue:
+        return self.head[index]
+
+    def __iter__(self) -> Iterator[JsonValue]:
+        yield from self.head
+        rest, self._rest = self._rest, None
+        if rest is None:
+            rest = islice(self._named(self._start()), len(self.head), None)
+        beyond = False
+        for value, _ in rest:
+            beyond = True
+            yield value
+        if not beyond:
+            self._rest = iter(())  # the head is all there is
+
+    def _start(self) -> Iterator[_Placed]:
+        self.problems.clear()
+        return self._values(self.problems)
+
+    def _first(self, values: Iterator[_Placed]) -> Iterator[JsonValue]:
+        for value, read_bytes in islice(values, HEAD_VALUES):
+            yield value
+            if read_bytes > HEAD_BYTES:
+                return
+
+    def _named(self, values: Iterator[_Placed]) -> Iterator[_Placed]:
+        """The same values; what is wrong with the text is said with the name of the file."""
+        try:
+            yield from values
+        except DamagedJson as error:
+            raise UnreadableFile(
+                msg(
+                    "{file}: complete JSON in UTF-8 was expected, but it breaks off or is damaged: "
+                    "run the tool again or copy the whole file.",
+                    file=self._name,
+                )
+            ) from error
+        except UnreadableFile as error:
+            raise UnreadableFile(msg("{file}: {reason}", file=self._name, reason=error.message)) from error
+
+
+def parse_large(content: bytes, name: str) -> StreamedValues:
     """Every top-level value of a JSON or JSON Lines file in UTF-8, without what no reader needs."""
-    source = io.BytesIO(content)
-    source.seek(len(_BOM) if content.startswith(_BOM) else 0)
-    return _lines(source, name) if _first_line_is_complete(content) else (_whole(source, name), ())
+    content = content.removeprefix(_BOM)
+    if _first_line_is_complete(content):
+        return StreamedValues(lambda problems: _lines(content, problems), name)
+    return StreamedValues(lambda _: _whole(content), name)
 
 
 def _first_line_is_complete(content: bytes) -> bool:
     """True when the first line is JSON by itself: the file is JSON Lines."""
-    line = content[: content.find(b"\n", 0, _LONGEST_LINE_BYTES) + 1].removeprefix(_BOM)
+    end = content.find(b"\n", 0, _LONGEST_FIRST_LINE) + 1
+    if not end or content[end - 2 : end - 1] not in (b"}", b"\r", b" "):
+        return False
     try:
-        return bool(list(_Kept().values(io.BytesIO(line))))
-    except (ijson.JSONError, UnreadableFile):
+        return isinstance(_line(content[:end]), dict)
+    except (DamagedJson, UnreadableFile):
         return False
 
 
-def _whole(source: BinaryIO, name: str) -> tuple[JsonValue, ...]:
+def _line(line: bytes) -> Any:
+    """The value of one line."""
+    if len(line) > WHOLE_BYTES:
+        window = Window(line)
+        value = Kept().read(window)
+        if window.peek():
+            raise DamagedJson
+        return value
     try:
-        return tuple(JsonValue(line=1, value=value) for value in _Kept().values(source))
-    except ijson.JSONError as error:
-        raise UnreadableFile(
-            msg(
-                "{file}: complete JSON in UTF-8 was expected, but it breaks off or is damaged: "
-                "run the tool again or copy the whole file.",
-                file=name,
-            )
-        ) from error
-    except UnreadableFile as error:
-        raise UnreadableFile(msg("{file}: {reason}", file=name, reason=error.message)) from error
+        return json.loads(line.decode())
+    except (RecursionError, ValueError):
+        raise DamagedJson from None
 
 
-def _lines(source: BinaryIO, name: str) -> tuple[tuple[JsonValue, ...], tuple[RowProblem, ...]]:
-    kept = _Kept()
-    values: list[JsonValue] = []
-    problems: list[RowProblem] = []
-    for number, line in enumerate(source, start=1):
+def _lines(content: bytes, problems: list[RowProblem]) -> Iterator[_Placed]:
+    read_bytes = 0
+    for number, line in enumerate(io.BytesIO(content), start=1):
+        read_bytes += len(line)
         if line.isspace():
             continue
-        if len(values) + len(problems) >= MAX_VALUES:
-            raise UnreadableFile(
-                msg(
-                    "{file}: at most {limit:count} lines of JSON are read: split the file.", file=name, limit=MAX_VALUES
-                )
-            )
+        if number > MAX_LINES or len(problems) > MAX_BROKEN:
+            raise _too_many_lines(problems)
         try:
-            values += (JsonValue(line=number, value=value) for value in kept.values(io.BytesIO(line)))
-        except ijson.JSONError:
+            yield JsonValue(line=number, value=_line(line)), read_bytes
+        except DamagedJson:
             problems.append(RowProblem(line=number, reason=msg("this line is not complete JSON: write it again.")))
-        except UnreadableFile as error:
-            raise UnreadableFile(msg("{file}: {reason}", file=name, reason=error.message)) from error
-    return tuple(values), tuple(problems)
 
 
-class _Kept:
-    """What is kept of a stream of JSON events, and how much of it there is."""
-
-    def __init__(self) -> None:
-        self._kept = 0
-        self._numbers = 0
-        self._known: dict[str, str] = {}
-
-    def values(self, source: BinaryIO) -> Iterator[Any]:
-        """Top-level values, one after another."""
-        stream = cast(BinaryIO, StrictJson(source))
-        events = ijson.basic_parse(stream, use_float=True, multiple_values=True, buf_size=_CHUNK_BYTES)
-        for event, value in events:
-            yield self._value(event, value, events, depth=0, name="")
-
-    def _value(self, event: str, value: Any, events: Iterator[tuple[str, Any]], *, depth: int, name: str) -> Any:
-        """One value; its containers are read to their end."""
-        if depth > MAX_DEPTH:
-            raise UnreadableFile(msg("JSON of a benchmark was expected, this one is nested far too deeply."))
-        if event == "start_map":
-            return _skip(events) if name in _TEXTS else self._object(events, depth, name)
-        if event == "start_array":
-            return _skip(events) if name in _TEXTS or name == _REQUESTS else self._list(events, depth, name)
-        self._count(1)
-        return self._text(value) if event == "string" else value
-
-    def _text(self, text: str) -> str | None:
-        """A text, the same one for all that are alike; nothing of a long one."""
-        if len(text) > MAX_TEXT:
-            return None
-        return self._known.setdefault(text, text) if len(self._known) < _MOST_KNOWN else self._known.get(text, text)
-
-    def _object(self, events: Iterator[tuple[str, Any]], depth: int, name: str) -> dict[str, Any]:
-        self._count(1)
-        found: dict[str, Any] = {}
-        for event, key in events:
-            if event == "end_map":
-                break
-            first, value = next(events)
-            named = _REQUESTS if name == _REQUESTS and first == "start_array" else key
-            found[self._text(key) or ""] = self._value(first, value, events, depth=depth + 1, name=named)
-        return found
-
-    def _list(self, events: Iterator[tuple[str, Any]], depth: int, name: str) -> list[Any] | array[float]:
-        """A list; below some names an array when it holds numbers only."""
-        self._count(1)
-        found, event, value = self._array(events) if name in _ARRAYS else (array("d"), *next(events))
-        if event == "end_array" and len(found):
-            return found
-        rest = list(found)
-        while event != "end_array":
-            rest.append(self._value(event, value, events, depth=depth + 1, name=name if name in _ARRAYS else ""))
-            event, value = next(events)
-        return rest
-
-    def _array(self, events: Iterator[tuple[str, Any]]) -> tuple[array[float], str, Any]:
-        """The numbers a list begins with, and the event after them."""
-        numbers = array("d")
-        for event, value in events:
-            if event != "number":
-                break
-            numbers.append(value)
-        self._numbers += len(numbers)
-        if self._numbers > MAX_NUMBERS:
-            raise _too_many(MAX_NUMBERS)
-        return numbers, event, value
-
-    def _count(self, number: int) -> None:
-        self._kept += number
-        if self._kept > MAX_KEPT:
-            raise _too_many(MAX_KEPT)
+def _too_many_lines(problems: list[RowProblem]) -> UnreadableFile:
+    if len(problems) > MAX_BROKEN:
+        return UnreadableFile(
+            msg("more than {limit:count} of its lines are not complete JSON: write it again.", limit=MAX_BROKEN)
+        )
+    return UnreadableFile(msg("at most {limit:count} lines of JSON are read: split the file.", limit=MAX_LINES))
 
 
-def _skip(events: Iterator[tuple[str, Any]]) -> None:
-    """Read a container to its end and forget it."""
-    depth = 1
-    for event, _ in events:
-        depth += event.startswith("start") - (event in ("end_map", "end_array"))
-        if not depth:
-            return
+def _whole(content: bytes) -> Iterator[_Placed]:
+    """Values one after another; of a long list each entry by itself."""
+    window = Window(content)
+    while opening := window.peek():
+        whole = window.whole() if opening == "[" else None
+        if opening != "[" or whole is not None:
+            value = Kept().read(window) if whole is None else Kept().of(whole, "")
+            yield JsonValue(line=1, value=value), window.read_bytes
+            continue
+        for _ in window.entries():
+            yield JsonValue(line=1, value=_entry(window), in_list=True), window.read_bytes
 
 
-def _too_many(limit: int) -> UnreadableFile:
-    reason: Message = msg(
-        "at most {limit:count} values are kept of one file, it holds more: write it without per-request details.",
-        limit=limit,
-    )
-    return UnreadableFile(reason)
+def _entry(window: Window) -> Any:
+    """One entry of the list that the file is."""
+    begin = window.read_bytes
+    value = window.whole() if window.peek() in ("{", "[") else window.scalar()
+    if value is None or window.read_bytes - begin > WHOLE_BYTES:
+        return Kept().read(window) if value is None else Kept().of(value, "")
+    return value

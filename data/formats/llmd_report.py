@@ -12,7 +12,7 @@ from calc.units import MILLI, SECONDS_PER_HOUR, SECONDS_PER_MINUTE
 from data.formats.collect import below, first_text, known, own_latency, read_pieces, utc_text
 from data.formats.document import Document
 from data.formats.json_fields import MAX_TEXT, count, number, text
-from data.formats.json_objects import JsonObject, latency, objects, part
+from data.formats.json_objects import JsonObject, any_object, latency, objects, part
 from data.formats.row_checks import RefusedRow
 from data.records import BenchmarkRun, LatencyStats, ReadResult
 
@@ -41,7 +41,7 @@ class _Stack:
 
 def looks_like(document: Document) -> bool:
     """True when an object is a report of one of these versions."""
-    return any(_version(item) is not None for _, item in objects(document))
+    return any_object(document, lambda item: _version(item) is not None)
 
 
 def read(document: Document) -> ReadResult:

@@ -7,15 +7,19 @@ request counts chunks in the releases of 2023, so it disagrees with tokens / E2E
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import chain
+
+import numpy as np
 
 from calc.units import SECONDS_PER_MINUTE
 from data.formats.document import Document
 from data.formats.json_fields import count, number, text
 from data.formats.json_objects import JsonObject, any_object, facts, has_all, latency, objects, part, per, read_runs
-from data.formats.request_figures import RequestFigures, column, summed_up
+from data.formats.request_columns import RequestColumns
+from data.formats.request_figures import column, figure, summed_up
 from data.formats.result import finish
 from data.formats.row_checks import RefusedRow, check_row
 from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
@@ -37,6 +41,12 @@ _QUANTILES = {
     "std_s": "stddev",
 }
 _REQUEST = ("ttft_s", "end_to_end_latency_s", "number_output_tokens")
+_COLUMNS = {
+    "ttft_s": "ttft_s",
+    "e2e_s": "end_to_end_latency_s",
+    "input_tokens": "number_input_tokens",
+    "output_tokens": "number_output_tokens",
+}
 _FACTS = {
     "input_tokens_nominal": "mean_input_tokens",
     "output_tokens_nominal": "mean_output_tokens",
@@ -61,11 +71,10 @@ def is_individual(document: Document) -> bool:
 
 def read_individual(document: Document) -> ReadResult:
     """Single responses, summed up into their load point."""
-    rows = [item for _, item in objects(document) if _is_request(item)]
+    run = _individual(item for _, item in objects(document) if _is_request(item))
     problems: list[RowProblem] = list(document.problems)
     runs: list[BenchmarkRun] = []
     try:
-        run = _individual(rows)
         check_row(run)
         runs.append(run)
     except RefusedRow as refused:
@@ -170,24 +179,18 @@ def _disagrees(per_request: float | None, e2e: LatencyStats | None, tokens: floa
     return abs(per_request * e2e.mean_s - tokens) > THROUGHPUT_TOLERANCE * tokens
 
 
-def _individual(rows: list[JsonObject]) -> BenchmarkRun:
-    answered = [row for row in rows if row.get("error_code") is None]
-    figures = RequestFigures(
-        ttft_s=column(row.get("ttft_s") for row in answered),
-        e2e_s=column(row.get("end_to_end_latency_s") for row in answered),
-        gaps_s=column(_gaps(answered)),
-        input_tokens=column(row.get("number_input_tokens") for row in answered),
-        output_tokens=column(row.get("number_output_tokens") for row in answered),
-        failed=len(rows) - len(answered),
-    )
-    run = summed_up(figures, BenchmarkRun(tool="llmperf"))
-    if not answered:
-        return run
-    per_request = column(row.get("request_output_throughput_token_per_s") for row in answered)
-    return replace(run, flags=_flags(run, float(per_request.mean())))
-
-
-def _gaps(rows: list[JsonObject]) -> chain[object]:
-    """One mean a request, or in early files every gap of it."""
-    values = (row.get("inter_token_latency_s") for row in rows)
-    return chain.from_iterable(value if isinstance(value, list) else (value,) for value in values)
+def _individual(rows: Iterable[JsonObject]) -> BenchmarkRun:
+    columns, rates = RequestColumns(_COLUMNS), array("d")
+    for row in rows:
+        if row.get("error_code") is not None:
+            columns.failed += 1
+            continue
+        columns.add(**{ours: row.get(theirs) for ours, theirs in _COLUMNS.items()})
+        gaps = row.get("inter_token_latency_s")
+        if isinstance(gaps, list):
+            columns.add_gaps(column(gaps))  # early files
+        else:
+            columns.add_gap(gaps)
+        rates.append(figure(row.get("request_output_throughput_token_per_s")))
+    run = summed_up(columns.figures(), BenchmarkRun(tool="llmperf"))
+    return replace(run, flags=_flags(run, float(np.mean(rates)))) if rates else run

@@ -7,10 +7,13 @@ from data.formats.document import Document
 from data.records import ReadResult, RunWarning
 from data.sources.prometheus import is_metrics_text, scrape
 
+HEAD_CHARACTERS = 2 * 10**6
+"""A scrape names the engine by then; tables may be a hundred times larger."""
+
 
 def looks_like(document: Document) -> bool:
     """True when a line is a metric of vLLM, SGLang or the DCGM exporter."""
-    return not document.values and is_metrics_text(document.text)
+    return not document.values and is_metrics_text(document.text[:HEAD_CHARACTERS])
 
 
 def read(document: Document) -> ReadResult:

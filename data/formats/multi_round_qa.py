@@ -14,6 +14,7 @@ import numpy as np
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
+from data.formats.csv_rows import HEAD_CHARACTERS
 from data.formats.document import Document
 from data.formats.request_figures import Column, RequestFigures, column, summed_up
 from data.formats.result import finish
@@ -27,7 +28,7 @@ _SIGNATURE = frozenset({"prompt_tokens", "generation_tokens", "ttft", "generatio
 
 def looks_like(document: Document) -> bool:
     """True when the first line names the tool's columns."""
-    header = document.text.lstrip().split("\n", 1)[0]
+    header = document.text[:HEAD_CHARACTERS].lstrip().split("\n", 1)[0]
     return not document.values and _SIGNATURE.issubset(name.strip() for name in header.split(","))
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
-from data.formats.csv_rows import MAX_CSV_ROWS, too_many_rows
+from data.formats.csv_rows import HEAD_CHARACTERS, MAX_CSV_ROWS, too_many_rows
 from data.formats.document import Document
 from data.formats.gpu_readings import Reading, figure, log_result, mib, share
 from data.formats.record import DMON
@@ -21,7 +21,7 @@ _HEAD_LINES = 5
 
 def looks_like(document: Document) -> bool:
     """True when one of the first lines names dmon's columns."""
-    lines = document.text.lstrip()[:4000].splitlines()[:_HEAD_LINES]
+    lines = document.text[:HEAD_CHARACTERS].lstrip().splitlines()[:_HEAD_LINES]
     return not document.values and any(_names(line) for line in lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from data.formats.csv_rows import HEAD_CHARACTERS
 from data.formats.document import Document
 
 _JSON_KEYS = (
@@ -24,5 +25,5 @@ def name_of_tool(document: Document) -> str | None:
         first = first[0] if isinstance(first, list) and first else first
         keys = set(first) if isinstance(first, dict) else set()
         return next((tool for tool, signs in _JSON_KEYS if keys.issuperset(signs)), None)
-    head = "\n".join(document.text.lstrip().split("\n", 2)[:2])
+    head = "\n".join(document.text[:HEAD_CHARACTERS].lstrip().split("\n", 2)[:2])
     return next((tool for tool, signs in _TABLE_WORDS if all(sign in head for sign in signs)), None)

@@ -18,6 +18,7 @@ from data.records import BenchmarkRun, LatencyStats
 
 Column = NDArray[np.float64]
 """One figure of every answered request; NaN where a request does not give it."""
+_NUMBERS = frozenset({int, float})
 _PERCENTILES = (50, 90, 95, 99)
 _LENGTH_PERCENTILES = (50, 95, 99)
 
@@ -81,12 +82,21 @@ def column(values: Iterable[object]) -> Column:
 
     Nanoseconds since 1970 are beyond it: turn them into seconds first.
     """
-    return np.array([_number(value) for value in values], dtype=np.float64)
+    listed = list(values)
+    if set(map(type, listed)) <= _NUMBERS:
+        try:
+            numbers = np.array(listed, dtype=np.float64)
+        except OverflowError:
+            pass
+        else:
+            return np.where((numbers >= 0) & (numbers <= MAX_NUMBER), numbers, np.nan)
+    return np.array([figure(value) for value in listed], dtype=np.float64)
 
 
 def stats_of(values: Column) -> LatencyStats | None:
     """Mean, percentiles and standard deviation of the known values; ``None`` when there are none."""
-    known = values[np.isfinite(values)]
+    finite = np.isfinite(values)
+    known = values if finite.all() else values[finite]
     if not known.size:
         return None
     p50, p90, p95, p99 = (float(value) for value in np.percentile(known, _PERCENTILES))
@@ -132,7 +142,8 @@ def _further(figures: RequestFigures) -> dict[str, float | str]:
     return further if growth is None else further | {"latency_growth_ratio": growth}
 
 
-def _number(value: object) -> float:
+def figure(value: object) -> float:
+    """One entry of a column; NaN for anything that is no such number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
     try:

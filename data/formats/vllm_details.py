@@ -36,7 +36,8 @@ class Details:
         values = self.seconds.get(name)
         if values is None or not values.size:
             return dict(stats)
-        computed = {key: float(np.percentile(values, share)) for key, share in _PERCENTILES.items()}
+        found = np.percentile(values, list(_PERCENTILES.values()))
+        computed = dict(zip(_PERCENTILES, map(float, found), strict=True))
         computed["mean_s"] = float(values.mean())
         if any(abs(computed[key] - stats[key]) > AGREES * stats[key] for key in computed.keys() & stats.keys()):
             return dict(stats)
@@ -75,14 +76,28 @@ def _from_gaps(
     first: NDArray[np.float64], gaps: list[Any], outputs: NDArray[np.float64]
 ) -> dict[str, NDArray[np.float64]]:
     """ITL over all gaps, E2E = TTFT + sum of gaps, TPOT = sum of gaps / (output tokens − 1)."""
-    per_request = [_numbers(g) for g in gaps]
-    decode = np.array([g.sum() for g in per_request])
+    pooled, decode = _pooled(gaps)
     several = outputs > 1
     return {
-        "itl": np.concatenate(per_request),
+        "itl": pooled,
         "e2e": (first + decode)[outputs > 0],
         "tpot": decode[several] / (outputs[several] - 1),
     }
+
+
+def _pooled(gaps: list[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Every gap of every request, and their sum by request; gaps that are no finite numbers count as none."""
+    each = [gap if isinstance(gap, array) else _numbers(gap) for gap in gaps]
+    pooled = np.concatenate([np.empty(0), *each])
+    if _checked(pooled).size != pooled.size:
+        each = [_numbers(gap) for gap in gaps]
+        pooled = np.concatenate([np.empty(0), *each])
+    counts = np.array([len(gap) for gap in each], dtype=np.int64)
+    sums = np.zeros(counts.size)
+    some = counts > 0
+    if pooled.size:
+        sums[some] = np.add.reduceat(pooled, (np.cumsum(counts) - counts)[some])
+    return pooled, sums
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:

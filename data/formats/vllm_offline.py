@@ -5,6 +5,7 @@ Both tools write a twin for the PyTorch dashboard beside the result (``*.pytorch
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import asdict
 from typing import Any
 
@@ -70,7 +71,7 @@ def _is_twin(item: JsonObject) -> bool:
 
 def _latency_run(item: JsonObject) -> BenchmarkRun:
     values = item.get("latencies")
-    iterations = len(values) if isinstance(values, list) else None
+    iterations = len(values) if isinstance(values, list | array) else None
     few = iterations is not None and iterations < MIN_ITERATIONS
     return BenchmarkRun(
         tool="vllm bench latency",
@@ -84,7 +85,7 @@ def _latency_stats(item: JsonObject, values: Any) -> LatencyStats | None:
     """As written; percentiles that are missing come from the listed latencies when those agree with the mean."""
     written = latency(item, {"mean_s": "avg_latency", "std_s": "std_latency"}, 1.0)
     percentiles = latency(part(item, "percentiles"), _PERCENTILES, 1.0)
-    listed = stats_of(column(values)) if isinstance(values, list) else None
+    listed = stats_of(column(values)) if isinstance(values, list | array) else None
     if written is None or written.mean_s is None:
         return listed
     if listed is not None and not np.isclose(listed.mean_s or 0.0, written.mean_s, rtol=AGREES):

@@ -80,21 +80,22 @@ def looks_like(document: Document) -> bool:
 def read(document: Document) -> ReadResult:
     """Every run of the file, one load point each."""
     runs: list[BenchmarkRun] = []
-    problems: list[RowProblem] = list(document.problems)
+    problems: list[RowProblem] = []
     code, tool = _kind(document)
     for line, raw in _raw_runs(document):
         try:
             runs.append(_run(raw, tool, line))
         except RefusedRow as refused:
             problems.append(RowProblem(line=line, reason=refused.reason))
-    return finish(document, code, runs, problems)
+    return finish(document, code, runs, (*document.problems, *problems))
 
 
 def _kind(document: Document) -> tuple[str, str]:
     """Format code and tool name."""
     if not document.values:
         return "vllm_sweep_summary_csv", "vllm bench sweep"
-    if isinstance(document.values[0].value, list):
+    first = document.values[0]
+    if first.in_list or isinstance(first.value, list):
         return "vllm_sweep_summary_json", "vllm bench sweep"
     return "vllm_bench_serve_json", "vllm bench serve"
 
