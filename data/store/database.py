@@ -52,6 +52,8 @@ class Database:
         self._writing, self._bringing = threading.Lock(), threading.Lock()
         self._naming = threading.Lock()
         self._last_id = 0
+        self.writes = 0
+        """Transactions written since the file was opened."""
         self.incoming = incoming_folder(path)
         """The one folder whose files this database may read."""
         self._connection, self._loader = _open(path, self.incoming)
@@ -91,8 +93,10 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor inside one transaction: everything in the block is stored, or nothing."""
-        with self._writing, self._cursor() as cursor, _transaction(cursor):
-            yield cursor
+        with self._writing:
+            with self._cursor() as cursor, _transaction(cursor):
+                yield cursor
+            self.writes += 1
 
     @contextmanager
     def loading(self) -> Iterator[duckdb.DuckDBPyConnection]:

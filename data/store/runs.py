@@ -30,10 +30,20 @@ MARKED = ("files", "runs", "snapshots", "deletions", "run_declarations", "run_co
 """Tables on which what is read of runs depends. Rows are only added, so their numbers tell of every change."""
 
 
-def evidence_mark(db: Database) -> str:
-    """Another text after every change of stored runs or of what is said about them; takes two milliseconds."""
-    counts = db.select(" UNION ALL ".join(f"SELECT count(*) AS rows FROM {table}" for table in MARKED))
-    return " ".join(str(row["rows"]) for row in counts)
+class Mark:
+    """Another text after every change of stored runs or of what is said about them; asked for only after a write."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._seen: tuple[int, str] | None = None
+
+    def now(self) -> str:
+        """The text that stands for today's rows; two milliseconds after a write, else none."""
+        writes, seen = self._db.writes, self._seen
+        if seen is None or seen[0] != writes:
+            counts = self._db.select(" UNION ALL ".join(f"SELECT count(*) AS rows FROM {table}" for table in MARKED))
+            seen = self._seen = writes, " ".join(str(row["rows"]) for row in counts)
+        return seen[1]
 
 
 def stored_runs(

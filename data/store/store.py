@@ -56,7 +56,7 @@ from data.store.rows import (
     stored_snapshot,
     stored_startup_log,
 )
-from data.store.runs import evidence_mark, stored_runs
+from data.store.runs import Mark, stored_runs
 from data.store.trail import TrailEntry, act, added, trail
 
 DEFAULT_PATH = Path("var") / "plimsoll.duckdb"
@@ -81,6 +81,7 @@ class Store:
 
     def __init__(self, path: Path | str, who: Callable[[], str] = lambda: NOT_SIGNED_IN) -> None:
         self._db = self.database = Database(path, who)
+        self._mark = Mark(self._db)
         self.recordings = Recordings(self._db)
         self.declarations = Declarations(self._db)
         self.readings = GpuLogs(self._db)
@@ -137,7 +138,7 @@ class Store:
 
     def mark(self) -> str:
         """Another one after every change of the runs."""
-        return evidence_mark(self._db)
+        return self._mark.now()
 
     def snapshots(self) -> tuple[StoredSnapshot, ...]:
         """Metrics snapshots, newest first."""
