@@ -229,6 +229,12 @@ def test_a_failed_request_may_have_no_output(store: Store) -> None:
     assert [tuple(row.values()) for row in found] == [(2, "ok"), (0, "failed"), (1, "cancelled")]
 
 
+def test_an_endless_time_is_a_bad_row(store: Store) -> None:
+    text = GENERIC.replace("timestamp", "timestamp_s") + "inf,10,2\n3,11,3\n1e400,11,3\n"
+    log = request_log(store.database, load(store, text))
+    assert (log.requests, log.problem_rows, log.duration_s) == (1, 2, 0.0)
+
+
 def test_rows_out_of_order_start_at_the_earliest(store: Store) -> None:
     load(store, GENERIC.replace("timestamp", "timestamp_s") + "5,10,2\n3,11,3\n")
     assert [row["arrival_s"] for row in rows(store, "arrival_s")] == [2.0, 0.0]

@@ -32,10 +32,6 @@ SMALL_BYTES = 64 << 20
 """Up to this size the earliest time is looked up first; in larger logs the first row's is tried."""
 MAX_SPAN_S = 10 * 366 * 86_400
 """Longest log, in seconds: one wrong unit or one row of another century makes more of it."""
-WRONG_CELLS = (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.ConstraintException,
-               duckdb.OutOfRangeException)  # fmt: skip
-"""What DuckDB raises where a cell or a line is not what the columns say."""
-
 Tell = Callable[[int, int], None]
 """Told bytes done and bytes in all."""
 
@@ -120,11 +116,11 @@ class _Load:
         """The quick attempt, and where it fails the careful one."""
         try:
             return self._attempt(careful=False)
-        except (*WRONG_CELLS, _Careless):
+        except (duckdb.Error, _Careless):  # a cell or a line is not what the columns say
             pass
         try:
             return self._attempt(careful=True)
-        except WRONG_CELLS as error:
+        except duckdb.Error as error:
             raise UnreadableFile(
                 msg("{file}: the log cannot be read ({reason}).", file=self.log.name, reason=reason_of(error))
             ) from error
@@ -144,9 +140,9 @@ class _Load:
         taken = took(cursor, self.incoming.log_id)
         if not taken.requests:
             self._refuse_empty(problems)
-        _refuse_ages(self.log, taken.last_s - taken.first_s)
         if not reading.careful and (taken.first_s != 0 or taken.out_of_range):
             raise _Careless
+        _refuse_ages(self.log, taken.last_s - taken.first_s)
         row = log_row(self.log, self.incoming.log_id, taken, start, problems, stored_at=utc_now())
         insert(cursor, "request_logs", [row])
         added(self.db, cursor, "request_log", self.incoming.log_id)

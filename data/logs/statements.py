@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -75,8 +76,8 @@ def earliest(cursor: duckdb.DuckDBPyConnection, reading: Reading, *, exact: bool
     else:
         query = f"SELECT {reading.time} FROM {reading.source} LIMIT 1"
     found = cursor.execute(query).fetchall()
-    start: float = found[0][0] if found and found[0][0] is not None else 0
-    return start
+    start: float | None = found[0][0] if found else None
+    return start if start is not None and math.isfinite(start) else 0
 
 
 def insertion(reading: Reading, start: float) -> str:
