@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
 from calc.checks.gpus import imbalanced, too_few_samples
+from calc.errors import UnreadableFile
 from calc.messages import msg
 from calc.units import MIB
 from data.formats.document import Document
@@ -17,6 +18,8 @@ from data.records import GpuLog, ReadResult, RunWarning
 _FIGURE = re.compile(r"^[-+]?\d+(?:\.\d+)?(?=\s*(?:%|MiB|MB|GiB|W|C|MHz)?$)")
 _LARGEST = 1e9
 """No reading of a GPU is larger; sentinels for "not supported" such as 9223372036854775794 are."""
+MAX_READINGS = 3_000_000
+"""Most readings of one log: eight GPUs every second for four days."""
 _SENTINELS = frozenset({0x7FFFFFF0, 0x7FFFFFF1, 0x7FFFFFF2, 0x7FFFFFF3})
 """DCGM's 32-bit words for blank, not found, not supported and no permission."""
 
@@ -77,10 +80,14 @@ def moment(text: str | None) -> str | None:
 
 
 def log_result(
-    document: Document, code: str, source: str, readings: Sequence[Reading], notes: Sequence[str] = ()
+    document: Document, code: str, source: str, readings: Iterable[Reading], notes: Sequence[str] = ()
 ) -> ReadResult:
     """The log and what it cannot say."""
     log = summed_up(source, readings)
+    if not log.samples:
+        raise UnreadableFile(
+            msg("{file}: a header was found but no reading below it: record the GPU during a run.", file=document.name)
+        )
     findings = (too_few_samples(log.samples), imbalanced((log.busy_shares, log.memory_used_peaks_bytes)))
     warnings = [
         RunWarning(code=found.code, severity=found.severity, text=found.text, fields=found.fields)
@@ -100,47 +107,85 @@ def log_result(
     )
 
 
-def summed_up(source: str, readings: Sequence[Reading]) -> GpuLog:
-    """Means and largest readings, by GPU and over all."""
-    by_gpu: dict[str, list[Reading]] = {}
+def summed_up(source: str, readings: Iterable[Reading]) -> GpuLog:
+    """Means and largest readings, by GPU and over all; the readings pass and are not held."""
+    by_gpu: dict[str, _Gpu] = {}
+    names: dict[str, None] = {}
+    every = _Gpu()
+    first = last = None
     for reading in readings:
-        by_gpu.setdefault(reading.gpu, []).append(reading)
+        by_gpu.setdefault(reading.gpu, _Gpu()).add(reading)
+        every.add(reading)
+        if reading.name:
+            names[reading.name] = None
+        first, last = first or reading, reading
     groups = list(by_gpu.values())
-    peaks = tuple(_largest(reading.memory_used_bytes for reading in group) for group in groups)
     return GpuLog(
         source=source,
-        samples=max((len(group) for group in groups), default=0),
+        samples=max((group.samples for group in groups), default=0),
         gpus=len(groups),
-        names=tuple(dict.fromkeys(reading.name for reading in readings if reading.name)),
-        busy_shares=tuple(_mean(reading.busy_share for reading in group) for group in groups),
-        busy_share_mean=_mean(reading.busy_share for reading in readings),
-        busy_share_max=_over(readings, lambda reading: reading.busy_share),
-        memory_busy_share_max=_over(readings, lambda reading: reading.memory_busy_share),
-        memory_used_peaks_bytes=peaks,
-        memory_used_peak_bytes=_largest(peaks),
-        memory_total_bytes=_over(readings, lambda reading: reading.memory_total_bytes),
-        power_max_w=_over(readings, lambda reading: reading.power_w),
-        temperature_max_c=_over(readings, lambda reading: reading.temperature_c),
-        memory_temperature_max_c=_over(readings, lambda reading: reading.memory_temperature_c),
-        power_shares=tuple(_mean(_power_share(reading) for reading in group) for group in groups),
-        first_at=moment(readings[0].at) if readings else None,
-        last_at=moment(readings[-1].at) if readings else None,
+        names=tuple(names),
+        busy_shares=tuple(group.busy.mean for group in groups),
+        busy_share_mean=every.busy.mean,
+        busy_share_max=every.busy.largest,
+        memory_busy_share_max=every.memory_busy.largest,
+        memory_used_peaks_bytes=tuple(group.memory_used.largest for group in groups),
+        memory_used_peak_bytes=every.memory_used.largest,
+        memory_total_bytes=every.memory_total.largest,
+        power_max_w=every.power.largest,
+        temperature_max_c=every.temperature.largest,
+        memory_temperature_max_c=every.memory_temperature.largest,
+        power_shares=tuple(group.power_share.mean for group in groups),
+        first_at=moment(first.at) if first else None,
+        last_at=moment(last.at) if last else None,
     )
+
+
+class _Figure:
+    """Readings of one figure so far."""
+
+    __slots__ = ("_known", "_total", "largest")
+
+    def __init__(self) -> None:
+        self._known = 0
+        self._total = 0.0
+        self.largest: float | None = None
+
+    def add(self, value: float | None) -> None:
+        if value is None:
+            return
+        self._known += 1
+        self._total += value
+        if self.largest is None or value > self.largest:
+            self.largest = value
+
+    @property
+    def mean(self) -> float | None:
+        return self._total / self._known if self._known else None
+
+
+class _Gpu:
+    """Readings of one GPU, or of all, so far."""
+
+    def __init__(self) -> None:
+        self.samples = 0
+        self.busy, self.memory_busy = _Figure(), _Figure()
+        self.memory_used, self.memory_total = _Figure(), _Figure()
+        self.power, self.power_share = _Figure(), _Figure()
+        self.temperature, self.memory_temperature = _Figure(), _Figure()
+
+    def add(self, reading: Reading) -> None:
+        self.samples += 1
+        self.busy.add(reading.busy_share)
+        self.memory_busy.add(reading.memory_busy_share)
+        self.memory_used.add(reading.memory_used_bytes)
+        self.memory_total.add(reading.memory_total_bytes)
+        self.power.add(reading.power_w)
+        self.power_share.add(_power_share(reading))
+        self.temperature.add(reading.temperature_c)
+        self.memory_temperature.add(reading.memory_temperature_c)
 
 
 def _power_share(reading: Reading) -> float | None:
     """Of a GPU whose limit is not told, nothing."""
     return reading.power_w / reading.power_limit_w if reading.power_w is not None and reading.power_limit_w else None
-
-
-def _over(readings: Sequence[Reading], figure_of: Callable[[Reading], float | None]) -> float | None:
-    return _largest(figure_of(reading) for reading in readings)
-
-
-def _largest(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

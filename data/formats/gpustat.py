@@ -20,7 +20,7 @@ def looks_like(document: Document) -> bool:
 
 def read(document: Document) -> ReadResult:
     """The log."""
-    return log_result(document, CODE, "gpustat", list(_readings(document)))
+    return log_result(document, CODE, "gpustat", _readings(document))
 
 
 def _has_signature(item: JsonObject) -> bool:

@@ -7,21 +7,21 @@ are listed; a row without output tokens or TTFT is a failed one.
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Mapping
 
 import numpy as np
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
-from data.formats.csv_rows import HEAD_CHARACTERS
+from data.formats.csv_rows import HEAD_CHARACTERS, lines_of
 from data.formats.document import Document
-from data.formats.request_figures import Column, RequestFigures, column, summed_up
+from data.formats.request_figures import Column, RequestFigures, figure, summed_up
 from data.formats.result import finish
 from data.formats.row_checks import RefusedRow, check_row
 from data.records import BenchmarkRun, ReadResult, RowProblem
 
-MAX_ROWS = 500_000
+MAX_ROWS = 3_000_000
 """Most requests read from one file."""
 _SIGNATURE = frozenset({"prompt_tokens", "generation_tokens", "ttft", "generation_time", "launch_time", "finish_time"})
 
@@ -36,18 +36,20 @@ def read(document: Document) -> ReadResult:
     """The requests, summed up into their load point."""
     problems: list[RowProblem] = []
     runs: list[BenchmarkRun] = []
-    rows = list(_rows(document))
+    columns = _columns(document)
     try:
-        run = _run(rows)
+        run = _run(columns)
         check_row(run)
-        runs += [run] if rows else []
+        runs += [run] if columns["ttft"].size else []
     except RefusedRow as refused:
         problems.append(RowProblem(line=1, reason=refused.reason))
     return finish(document, "lmcache_multi_round_qa_csv", runs, problems, ("per_request_file",))
 
 
-def _rows(document: Document) -> Iterator[Mapping[str, str | None]]:
-    table = csv.DictReader(io.StringIO(document.text.lstrip(), newline=""), skipinitialspace=True)
+def _columns(document: Document) -> dict[str, Column]:
+    """The columns of the signature, a number or NaN for each request."""
+    table = csv.DictReader(lines_of(document.text.lstrip()), skipinitialspace=True)
+    columns = {name: array("d") for name in _SIGNATURE}
     try:
         for number, row in enumerate(table):
             if number >= MAX_ROWS:
@@ -56,18 +58,19 @@ def _rows(document: Document) -> Iterator[Mapping[str, str | None]]:
                         "{file}: at most {limit:count} requests are read: split it.", file=document.name, limit=MAX_ROWS
                     )
                 )
-            yield {name: value for name, value in row.items() if isinstance(name, str)}
+            for name, values in columns.items():
+                values.append(figure(row.get(name)))
     except csv.Error as error:
         raise UnreadableFile(
             msg("{file}: line {line:count} is no CSV: export it again.", file=document.name, line=table.line_num)
         ) from error
+    return {name: np.array(values) for name, values in columns.items()}
 
 
-def _run(rows: list[Mapping[str, str | None]]) -> BenchmarkRun:
-    columns = {name: column(row.get(name) for row in rows) for name in _SIGNATURE}
+def _run(columns: Mapping[str, Column]) -> BenchmarkRun:
     answered = np.isfinite(columns["ttft"]) & ~(columns["generation_tokens"] == 0)
     kept = {name: values[answered] for name, values in columns.items()}
-    failed = len(rows) - int(answered.sum())
+    failed = answered.size - int(answered.sum())
     figures = RequestFigures(
         ttft_s=kept["ttft"],
         e2e_s=_e2e_s(kept),

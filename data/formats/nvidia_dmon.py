@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
-from calc.errors import UnreadableFile
-from calc.messages import msg
-from data.formats.csv_rows import HEAD_CHARACTERS, MAX_CSV_ROWS, too_many_rows
+from data.formats.csv_rows import HEAD_CHARACTERS, lines_of, too_many_rows
 from data.formats.document import Document
-from data.formats.gpu_readings import Reading, figure, log_result, mib, share
+from data.formats.gpu_readings import MAX_READINGS, Reading, figure, log_result, mib, share
 from data.formats.record import DMON
 from data.records import ReadResult
 
@@ -27,14 +23,7 @@ def looks_like(document: Document) -> bool:
 
 def read(document: Document) -> ReadResult:
     """The log."""
-    readings = list(islice(_readings(document.text), MAX_CSV_ROWS + 1))
-    if len(readings) > MAX_CSV_ROWS:
-        raise too_many_rows(document.name)
-    if not readings:
-        raise UnreadableFile(
-            msg("{file}: a header was found but no reading below it: record the GPU during a run.", file=document.name)
-        )
-    return log_result(document, CODE, DMON, readings, ("dmon_mem_is_bandwidth_util",))
+    return log_result(document, CODE, DMON, _readings(document), ("dmon_mem_is_bandwidth_util",))
 
 
 def _names(line: str) -> list[str]:
@@ -45,9 +34,11 @@ def _names(line: str) -> list[str]:
     return words if "gpu" in words and _COLUMNS & set(words) else []
 
 
-def _readings(text: str) -> Iterator[Reading]:
+def _readings(document: Document) -> Iterator[Reading]:
     names: list[str] = []
-    for line in io.StringIO(text):
+    for number, line in enumerate(lines_of(document.text)):
+        if number >= MAX_READINGS:
+            raise too_many_rows(document.name, MAX_READINGS)
         if line.lstrip().startswith("#"):
             names = _names(line) or names
             continue

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
-from data.formats.csv_rows import csv_rows, first_cells, named_rows
+from data.formats.csv_rows import each_row, first_cells, named_rows
 from data.formats.document import Document
-from data.formats.gpu_readings import Reading, figure, log_result, mib, share
+from data.formats.gpu_readings import MAX_READINGS, Reading, figure, log_result, mib, share
 from data.records import ReadResult
 
 CODE = "nvidia_smi_query_csv"
@@ -33,21 +33,18 @@ def looks_like(document: Document) -> bool:
 
 def read(document: Document) -> ReadResult:
     """The log; without its header it cannot be told which column is which."""
-    rows = [row for row in csv_rows(document.text, document.name) if any(row)]
-    if not _is_header(rows[0]):
+    rows = (row for row in each_row(document.text, document.name, limit=MAX_READINGS) if any(row))
+    header = next(rows)
+    if not _is_header(header):
         raise UnreadableFile(
             msg(
                 "{file}: readings of nvidia-smi without the names of their columns: write them again without noheader.",
                 file=document.name,
             )
         )
-    names = [_UNIT.sub("", cell) for cell in rows[0]]
-    body = [row for row in rows[1:] if row != rows[0]]
-    if not body:
-        raise UnreadableFile(
-            msg("{file}: a header was found but no reading below it: record the GPU during a run.", file=document.name)
-        )
-    return log_result(document, CODE, "nvidia-smi", list(_readings(list(named_rows(names, body)))))
+    names = [_UNIT.sub("", cell) for cell in header]
+    body = (row for row in rows if row != header)
+    return log_result(document, CODE, "nvidia-smi", _readings(named_rows(names, body)))
 
 
 def _is_header(cells: Sequence[str]) -> bool:
@@ -58,7 +55,7 @@ def _is_nameless(cells: Sequence[str]) -> bool:
     return len(cells) > 1 and sum(_NAMELESS.search(cell) is not None for cell in cells) > 1
 
 
-def _readings(rows: Sequence[Mapping[str, str]]) -> Iterator[Reading]:
+def _readings(rows: Iterable[Mapping[str, str]]) -> Iterator[Reading]:
     """Rows of a query name their GPU, or follow each other within one second."""
     seen: dict[str, int] = {}
     for cells in rows:
