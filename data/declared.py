@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from calc.messages import Message, msg
 from calc.poc.cells import CacheStrategy
-from data.catalogue import gpus_named
+from data.catalogue import gpus_named, short_name
 from data.engine_flags import flag_hints
 from data.records import BenchmarkRun, RunDeclaration
 
@@ -58,11 +58,7 @@ def _same(name: str, written: str, declared: str) -> bool:
     """Equal but for case and folder; a GPU also when the file's name may mean it."""
     if name == "gpu" and declared in {gpu.id for gpu in gpus_named(written)}:
         return True
-    return _short(written) == _short(declared)
-
-
-def _short(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2].lower()
+    return short_name(written).lower() == short_name(declared).lower()
 
 
 def reuse_declared(declaration: RunDeclaration | None) -> bool | None:

@@ -2,7 +2,7 @@
 
 from data.catalogue.completed import completed
 from data.catalogue.doubts import doubts
-from data.catalogue.named import gpus_named, model_named
+from data.catalogue.named import gpus_named, model_named, short_name
 from data.catalogue.presets import Preset, presets
 from data.catalogue.tables import ModelEntry, engine, engines, gpu, gpus, model, models, runtimes
 
@@ -21,4 +21,5 @@ __all__ = [
     "models",
     "presets",
     "runtimes",
+    "short_name",
 ]

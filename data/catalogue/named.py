@@ -15,12 +15,17 @@ MAX_CHARACTERS = 300
 """Longer names are none."""
 
 
+def short_name(text: str) -> str:
+    """A model's name without owner or folder, as people say it."""
+    folder = _CACHE_FOLDER.search(text)
+    return folder[1] if folder else text.rstrip("/").rpartition("/")[2]
+
+
 @functools.lru_cache(maxsize=1024)
 def model_named(text: str) -> ModelEntry | None:
     """The model by Hub id, by the part after the slash, or by its folder in the Hub's cache; ``None`` if unclear."""
     wanted = text.strip().rstrip("/").lower()[:MAX_CHARACTERS]
-    folder = _CACHE_FOLDER.search(wanted)
-    name = folder[1] if folder else wanted.rpartition("/")[2]
+    name = short_name(wanted)
     exact = [entry for entry in models().values() if entry.id.lower() == wanted]
     found = exact or [entry for entry in models().values() if entry.name.lower() == name]
     return found[0] if len(found) == 1 else None

@@ -100,8 +100,8 @@ def _refuse(before: MetricsSnapshot, after: MetricsSnapshot) -> None:
                 msg(
                     "two scrapes of one server were expected, these are {before} and {after}: "
                     "take both from the same one.",
-                    before=f"{before.source} {before.model or ''}".strip(),
-                    after=f"{after.source} {after.model or ''}".strip(),
+                    before=_named(before),
+                    after=_named(after),
                 )
             )
         case Relation.OUT_OF_ORDER:
@@ -133,3 +133,7 @@ def _between(before: MetricsSnapshot, after: MetricsSnapshot) -> float | None:
 
 def _rate(count: float | None, window: float | None) -> float | None:
     return count / window if count is not None and window else None
+
+
+def _named(snapshot: MetricsSnapshot) -> str:
+    return f"{snapshot.source} {snapshot.model or ''}".strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from data.catalogue import short_name
 from data.formats.fields import FIELDS
 from data.records import BenchmarkRun, LatencyStats, ReadResult
 from data.store import StoredRun
@@ -34,7 +35,7 @@ def statistic_name(statistic: str) -> str:
 
 def _short(model: str | None) -> str:
     """A model's name without owner or folder."""
-    return (model or "").rstrip("/").split("/")[-1]
+    return short_name(model or "")
 
 
 def stat(run: BenchmarkRun, metric: str, statistic: str) -> float | None:

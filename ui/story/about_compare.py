@@ -82,13 +82,14 @@ def headline(gains: Sequence[Gain], metric: str, statistic: str) -> str:
         return t("No cell of medium repetition has runs with and without reuse yet: no gain may be quoted.")
     first = min(medium, key=_worth_quoting)
     assert first.effect is not None
+    figure = f"{words.term_label(metric)} {statistic_name(statistic)}"
     return t(
         "{strategy} at medium repetition, {context:tok}, {users:count} in flight: {metric} {change} ({interval}), "
         "{verdict}.",
         strategy=about_poc.strategies()[first.cell.strategy],
         context=first.cell.context_tokens,
         users=first.cell.concurrency,
-        metric=f"{words.term_label(metric)} {statistic_name(statistic)}",
+        metric=figure,
         change=change(first.effect),
         interval=interval(first.effect),
         verdict=verdict(first.effect),
