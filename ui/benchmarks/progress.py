@@ -34,7 +34,8 @@ def watched(asked: Asked, kept: Kept) -> Watched:
     """What was seen beside the runs: logs of GPUs taken during baseline runs, and metrics of engine and GPUs."""
     snapshots = _snapshots(resources.store().mark(), short_name(asked.scenario.deployment.model.name))
     gpus = [gpu for one in snapshots for gpu in one.gpus]
-    baseline = [kept.run(run.run_id) for run in kept.ours if run.cell and run.cell.strategy is BASELINE]
+    usable = [run for run in kept.ours if run.usable and run.cell and run.cell.strategy is BASELINE]
+    baseline = [kept.run(run.run_id) for run in usable]
     used = [use_of(tied.stored.log, row.run.gpu_count) for row in baseline for tied in row.gpu_logs]
     runs = [kept.run(run.run_id).run for run in kept.ours if run.cell]
     return Watched(
