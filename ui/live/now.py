@@ -151,5 +151,6 @@ def _replayed(asked: Asked) -> None:
 def _when(newest: Entry) -> str:
     at = about_live.clock(newest.at_s)
     if newest.kind is Kind.GAP and newest.problem is not None:
-        return f"{at} · {t(newest.problem.sentence(t('the engine')))}"
+        problem = newest.problem.sentence(t("the engine"))
+        return f"{at} · {t(problem)}"
     return t("{at} UTC, a made-up sample: no engine was measured.", at=at)

@@ -127,7 +127,8 @@ def beside_rows(
 
 def _beside(baseline: PlacedRun, run: PlacedRun, row: StoredRun, metric: str) -> Mapping[str, str]:
     pinned = run.run_id == baseline.run_id
-    cells = {t("Run"): f"{name(row.run)} · {row.run_id[:6]}" + (f" · {t('baseline')}" if pinned else "")}
+    named = [name(row.run), row.run_id[:6], *([t("baseline")] if pinned else [])]
+    cells = {t("Run"): " · ".join(named)}
     for statistic in STATISTICS:
         own = run.latencies[metric].value_s(statistic) if metric in run.latencies else None
         shown = words.latency_text(metric, own)
