@@ -24,9 +24,9 @@ _SENTINELS = frozenset({0x7FFFFFF0, 0x7FFFFFF1, 0x7FFFFFF2, 0x7FFFFFF3})
 """DCGM's 32-bit words for blank, not found, not supported and no permission."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Reading:
-    """One GPU at one moment; ``None`` = not read."""
+    """One GPU at one moment; ``None`` = not read. Not frozen: a log has millions."""
 
     gpu: str
     name: str | None = None
@@ -111,15 +111,16 @@ def summed_up(source: str, readings: Iterable[Reading]) -> GpuLog:
     """Means and largest readings, by GPU and over all; the readings pass and are not held."""
     by_gpu: dict[str, _Gpu] = {}
     names: dict[str, None] = {}
-    every = _Gpu()
     first = last = None
     for reading in readings:
         by_gpu.setdefault(reading.gpu, _Gpu()).add(reading)
-        every.add(reading)
         if reading.name:
             names[reading.name] = None
         first, last = first or reading, reading
     groups = list(by_gpu.values())
+    every = _Gpu()
+    for group in groups:
+        every.join(group)
     return GpuLog(
         source=source,
         samples=max((group.samples for group in groups), default=0),
@@ -159,6 +160,11 @@ class _Figure:
         if self.largest is None or value > self.largest:
             self.largest = value
 
+    def join(self, other: _Figure) -> None:
+        known, total = self._known + other._known, self._total + other._total
+        self.add(other.largest)
+        self._known, self._total = known, total
+
     @property
     def mean(self) -> float | None:
         return self._total / self._known if self._known else None
@@ -184,6 +190,19 @@ class _Gpu:
         self.power_share.add(_power_share(reading))
         self.temperature.add(reading.temperature_c)
         self.memory_temperature.add(reading.memory_temperature_c)
+
+    def join(self, other: _Gpu) -> None:
+        self.samples += other.samples
+        for name in (
+            "busy",
+            "memory_busy",
+            "memory_used",
+            "memory_total",
+            "power",
+            "temperature",
+            "memory_temperature",
+        ):
+            getattr(self, name).join(getattr(other, name))
 
 
 def _power_share(reading: Reading) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from calc.errors import UnreadableFile
 from calc.messages import msg
-from data.formats.csv_rows import each_row, first_cells, named_rows
+from data.formats.csv_rows import each_row, first_cells
 from data.formats.document import Document
 from data.formats.gpu_readings import MAX_READINGS, Reading, figure, log_result, mib, share
 from data.records import ReadResult
@@ -44,7 +44,7 @@ def read(document: Document) -> ReadResult:
         )
     names = [_UNIT.sub("", cell) for cell in header]
     body = (row for row in rows if row != header)
-    return log_result(document, CODE, "nvidia-smi", _readings(named_rows(names, body)))
+    return log_result(document, CODE, "nvidia-smi", _readings(names, body))
 
 
 def _is_header(cells: Sequence[str]) -> bool:
@@ -55,26 +55,47 @@ def _is_nameless(cells: Sequence[str]) -> bool:
     return len(cells) > 1 and sum(_NAMELESS.search(cell) is not None for cell in cells) > 1
 
 
-def _readings(rows: Iterable[Mapping[str, str]]) -> Iterator[Reading]:
+def _readings(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Reading]:
     """Rows of a query name their GPU, or follow each other within one second."""
+    place_of = {name: place for place, name in reversed(list(enumerate(names)))}
+    ids, power, limit = ([name for name in known if name in place_of] for known in (_GPU_IDS, _POWER, _POWER_LIMIT))
+    name = "name" if "name" in place_of else "gpu_name"
     seen: dict[str, int] = {}
-    for cells in rows:
-        moment = cells.get("timestamp", "")[:_SECOND]
-        place = seen.get(moment, 0) if moment else 0
-        seen[moment] = place + 1
-        gpu = next((cells[name] for name in _GPU_IDS if cells.get(name)), str(place))
-        power = (figure(cells.get(name)) for name in _POWER)
-        limit = (figure(cells.get(name)) for name in _POWER_LIMIT)
+    for row in rows:
+        cells = {name: row[place] for name, place in place_of.items() if place < len(row)}
+        moment = cells.get("timestamp", "")
         yield Reading(
-            gpu=gpu,
-            name=cells.get("name") or cells.get("gpu_name"),
+            gpu=_first_cell(cells, ids) or _place(moment[:_SECOND], seen),
+            name=cells.get(name) or None,
             busy_share=share(cells.get("utilization.gpu")),
             memory_busy_share=share(cells.get("utilization.memory")),
             memory_used_bytes=mib(cells.get("memory.used")),
             memory_total_bytes=mib(cells.get("memory.total")),
-            power_w=next((value for value in power if value is not None), None),
+            power_w=_first_figure(cells, power),
             temperature_c=figure(cells.get("temperature.gpu")),
             memory_temperature_c=figure(cells.get("temperature.memory")),
-            power_limit_w=next((value for value in limit if value is not None), None),
-            at=cells.get("timestamp"),
+            power_limit_w=_first_figure(cells, limit),
+            at=moment or None,
         )
+
+
+def _place(second: str, seen: dict[str, int]) -> str:
+    """Which row of its second it is."""
+    place = seen.get(second, 0) if second else 0
+    seen[second] = place + 1
+    return str(place)
+
+
+def _first_cell(cells: Mapping[str, str], names: Sequence[str]) -> str:
+    for name in names:
+        if cells.get(name):
+            return cells[name]
+    return ""
+
+
+def _first_figure(cells: Mapping[str, str], names: Sequence[str]) -> float | None:
+    for name in names:
+        value = figure(cells.get(name))
+        if value is not None:
+            return value
+    return None
