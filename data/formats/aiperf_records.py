@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 from calc.messages import Message
 from calc.units import NANO
-from data.formats.collect import below, read_pieces
+from data.formats.collect import read_pieces
 from data.formats.document import Document
 from data.formats.json_fields import text
 from data.formats.json_objects import JsonObject, any_object, objects, part
@@ -50,7 +51,7 @@ def read(document: Document) -> ReadResult:
 
 def _has_signature(item: JsonObject) -> bool:
     metadata = item.get("metadata")
-    return isinstance(metadata, dict) and isinstance(item.get("metrics"), dict) and bool(_SIGNS & set(metadata))
+    return isinstance(metadata, dict) and isinstance(item.get("metrics"), dict) and not _SIGNS.isdisjoint(metadata)
 
 
 def _without_unit(item: JsonObject) -> Message | None:
@@ -59,7 +60,7 @@ def _without_unit(item: JsonObject) -> Message | None:
         for names in _TIMES:
             name, entry = _metric(item, names)
             if entry:
-                seconds_of(Metric(unit=text(entry, "unit")), name)
+                _unit_s(text(entry, "unit"), name)
     except RefusedRow as refused:
         return refused.reason
     return None
@@ -67,7 +68,7 @@ def _without_unit(item: JsonObject) -> Message | None:
 
 def _is_warmup(item: JsonObject) -> bool:
     metadata = part(item, "metadata")
-    return any(metadata.get(key) == "warmup" for key in _PHASES)
+    return "warmup" in [metadata.get(key) for key in _PHASES]
 
 
 def _failed(item: JsonObject) -> bool:
@@ -88,18 +89,28 @@ def _add(columns: RequestColumns, item: JsonObject) -> None:
     name, entry = _metric(item, _TIMES[3])
     gaps = entry.get("value")
     if isinstance(gaps, list) and gaps:
-        columns.add_gaps(column(gaps) * seconds_of(Metric(unit=text(entry, "unit")), name))
+        columns.add_gaps(column(gaps) * _unit_s(text(entry, "unit"), name))
 
 
 def _metric(item: JsonObject, names: Iterable[str]) -> tuple[str, JsonObject]:
     """The first of these metrics that the request has."""
-    found = ((name, below(item, "metrics", name)) for name in names)
-    return next(((name, entry) for name, entry in found if entry), ("", {}))
+    metrics = item["metrics"]
+    for name in names:
+        entry = metrics.get(name)
+        if entry and isinstance(entry, dict):
+            return name, entry
+    return "", {}
+
+
+@lru_cache(maxsize=256)
+def _unit_s(unit: str | None, name: str) -> float:
+    """The same few units stand at every request; one that is none is refused each time."""
+    return seconds_of(Metric(unit=unit), name)
 
 
 def _second(name: str, entry: JsonObject) -> float | None:
     value = _float(entry.get("value"))
-    return None if value is None else value * seconds_of(Metric(unit=text(entry, "unit")), name)
+    return None if value is None else value * _unit_s(text(entry, "unit"), name)
 
 
 def _tokens(item: JsonObject, *names: str) -> object:
@@ -109,9 +120,12 @@ def _tokens(item: JsonObject, *names: str) -> object:
 def _moment(item: JsonObject, keys: Iterable[str], metric: str) -> float | None:
     """Seconds on the client's clock, from nanoseconds since 1970."""
     metadata = part(item, "metadata")
-    values = [*(metadata.get(key) for key in keys), below(item, "metrics", metric).get("value")]
-    known = [value for value in map(_float, values) if value is not None]
-    return known[0] * NANO if known else None
+    for key in keys:
+        moment = _float(metadata.get(key))
+        if moment is not None:
+            return moment * NANO
+    moment = _float(_metric(item, (metric,))[1].get("value"))
+    return None if moment is None else moment * NANO
 
 
 def _float(value: object) -> float | None:
