@@ -72,10 +72,11 @@ def read(document: Document) -> ReadResult:
 
 def _columns(document: Document) -> dict[str, Column]:
     """The numeric columns by name; one that this version does not have is empty."""
-    content = bytearray(document.content)
-    content[_JOURNAL] = _ROLLBACK
+    content = document.content
+    if content[_JOURNAL] != _ROLLBACK:
+        content = content[: _JOURNAL.start] + _ROLLBACK + content[_JOURNAL.stop :]
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.deserialize(bytes(content))
+        connection.deserialize(content)
         _guard(connection)
         names = _known_columns(connection, document.name)
         numbers = ", ".join(f"CASE WHEN typeof({name}) IN ('integer', 'real') THEN {name} END" for name in names)
