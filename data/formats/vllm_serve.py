@@ -6,13 +6,13 @@ Keys ending in ``_ms`` are milliseconds, ``duration`` and per-request arrays sec
 from __future__ import annotations
 
 import csv
-import io
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from calc.messages import msg
 from calc.units import MILLI
+from data.formats.csv_rows import lines_of
 from data.formats.document import Document
 from data.formats.json_fields import MAX_TEXT, count, fact, number, text
 from data.formats.json_objects import any_object
@@ -22,9 +22,10 @@ from data.formats.vllm_details import Details, from_details
 from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
 
 SIGNATURE = ("request_throughput", "duration", "completed")
+SHORTENED = ("num_prompts", "request_rate", "median_ttft_ms", "median_tpot_ms")
 LATENCY_SIGNS = ("mean_ttft_ms", "mean_e2el_ms")
-"""Keys every version writes, with one of these latencies (embeddings have no TTFT) and ``model_id`` or
-``tokenizer_id``; no other tool writes all of them."""
+"""Keys every version writes, or those that collections of results keep, with one of these latencies (embeddings have
+no TTFT) and ``model_id`` or ``tokenizer_id``; no other tool writes all of them."""
 
 ITL_WITHOUT_TTFT_SINCE = "202408"
 """Dates are written 20240731-120000. Before August 2024 the gaps of completions began with the TTFT
@@ -110,16 +111,16 @@ def _raw_runs(document: Document) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _has_signature(item: Any) -> bool:
-    if not isinstance(item, dict) or not all(key in item for key in SIGNATURE):
+    if not isinstance(item, dict) or not any(all(key in item for key in keys) for keys in (SIGNATURE, SHORTENED)):
         return False
     return any(key in item for key in LATENCY_SIGNS) and ("model_id" in item or "tokenizer_id" in item)
 
 
 def _csv_runs(table_text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    header = table_text.split("\n", 1)[0]
+    header = table_text[: table_text.find("\n") + 1 or None]
     if not all(key in header for key in SIGNATURE):
         return
-    table = csv.DictReader(io.StringIO(table_text, newline=""))
+    table = csv.DictReader(lines_of(table_text))
     try:
         for row in table:
             filled = {k: v for k, v in row.items() if k and isinstance(v, str) and v.strip()}
@@ -131,13 +132,13 @@ def _csv_runs(table_text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def _run(raw: Mapping[str, Any], tool: str, line: int) -> BenchmarkRun:
     completed, sent = count(raw, "completed"), count(raw, "num_prompts")
-    if completed is None:
+    if completed is None and "completed" in raw:
         raise RefusedRow(msg("the number of completed requests is missing: run the benchmark to its end."))
     duration = number(raw, "duration")
     tokens_in, tokens_out = count(raw, "total_input_tokens"), count(raw, "total_output_tokens")
     rate, infinite = _rate(raw)
     details = from_details(raw)
-    latencies = _latencies(raw, details) if completed else {}
+    latencies = {} if completed == 0 else _latencies(raw, details)
     run = BenchmarkRun(
         tool=tool,
         model=text(raw, "model_id"),
@@ -172,15 +173,15 @@ def _run(raw: Mapping[str, Any], tool: str, line: int) -> BenchmarkRun:
     return run
 
 
-def _failed(failed: int | None, sent: int | None, completed: int) -> int | None:
+def _failed(failed: int | None, sent: int | None, completed: int | None) -> int | None:
     """As written, else what was sent and did not complete (versions before mid-2025 do not write it)."""
-    if failed is not None or sent is None:
+    if failed is not None or sent is None or completed is None:
         return failed
     return sent - completed if sent >= completed else None
 
 
-def _per(total: int | None, completed: int) -> float | None:
-    return None if total is None or completed == 0 else total / completed
+def _per(total: int | None, completed: int | None) -> float | None:
+    return None if total is None or not completed else total / completed
 
 
 def _total_throughput(
@@ -211,9 +212,9 @@ def _latencies(raw: Mapping[str, Any], details: Details) -> dict[str, LatencySta
     return found
 
 
-def _flags(raw: Mapping[str, Any], completed: int, latencies: Mapping[str, LatencyStats]) -> tuple[str, ...]:
+def _flags(raw: Mapping[str, Any], completed: int | None, latencies: Mapping[str, LatencyStats]) -> tuple[str, ...]:
     """Latencies of 0, an ITL that holds TTFT, and an embedding run: it answers with no tokens."""
-    flags = ["zero_may_be_missing"] if completed and _zero_latency(raw) else []
+    flags = ["zero_may_be_missing"] if completed != 0 and _zero_latency(raw) else []
     if (text(raw, "date") or "9") < ITL_WITHOUT_TTFT_SINCE and _tail_is_ttft(latencies):
         flags.append("itl_includes_ttft")
     if "total_output_tokens" not in raw and "mean_ttft_ms" not in raw:
