@@ -1,4 +1,7 @@
-"""JSON text a part at a time: values are scanned by the C scanner as long as they end in the part at hand."""
+"""JSON text a part at a time: values are scanned by the C scanner as long as they end in the part at hand.
+
+Streaming libraries refuse the NaN and Infinity that benchmark tools write, and build one event a number.
+"""
 
 from __future__ import annotations
 
