@@ -257,6 +257,23 @@ def test_shares_are_of_the_requests_and_what_is_absent_is_not_known() -> None:
     assert bare.behaviour.failed_share is None
 
 
+def test_a_last_minute_cut_off_by_the_logs_end_is_no_burst() -> None:
+    steady = arrival_profile(np.arange(0.0, 245.0, 0.5))
+    assert steady.minute_index_of_dispersion is not None
+    assert steady.minute_index_of_dispersion > 2
+    assert not steady.bursty
+    uneven = np.concatenate([np.arange(0.0, 60.0, 0.5), np.arange(60.0, 120.0, 5.0), np.arange(120.0, 190.0, 0.5)])
+    assert arrival_profile(uneven).bursty
+
+
+def test_more_cached_tokens_than_a_prompt_has_are_no_hits() -> None:
+    head = "timestamp_s,prompt_tokens,output_tokens,cached_tokens\n"
+    mixed = profile_of(head + "0,100,2,50\n1,100,2,300\n2,100,2,0\n")[0]
+    assert (mixed.cached_share, mixed.cached_tokens, mixed.cached_beyond) == (0.25, 50, 1)
+    none_left = profile_of(head + "0,100,2,300\n1,100,2,300\n")[0]
+    assert (none_left.cached_share, none_left.cached_tokens, none_left.cached_beyond) == (None, None, 2)
+
+
 def test_a_log_becomes_the_load_of_a_scenario_and_names_itself() -> None:
     profile, made = profile_of(FULL)
     workload = read_workload(Fields(dict(made.case), "workload"))

@@ -75,9 +75,19 @@ class ArrivalProfile:
         return self.tick_s is not None or (self.gaps is not None and self.gaps.zero_share > TICKED_SHARE)
 
     @property
+    def burst_index(self) -> float | None:
+        """The index of dispersion of whole minutes: a last one cut off by the log's end is empty for that reason."""
+        return _dispersion(self.per_minute[:-1])
+
+    @property
     def bursty(self) -> bool:
         """Whether the minutes differ by more than chance."""
-        return self.minute_index_of_dispersion is not None and self.minute_index_of_dispersion > BURST_INDEX
+        return self.burst_index is not None and self.burst_index > BURST_INDEX
+
+
+def _dispersion(counts: IntArray) -> float | None:
+    """Variance (n - 1) over mean; ``None`` of fewer than two counts, or of none but 0."""
+    return float(counts.var(ddof=1) / counts.mean()) if len(counts) > 1 and counts.any() else None
 
 
 def arrival_profile(arrival_s: FloatArray) -> ArrivalProfile:
@@ -87,7 +97,6 @@ def arrival_profile(arrival_s: FloatArray) -> ArrivalProfile:
     duration_s = float(times_s[-1] - times_s[0])
     since_s = times_s - times_s[0]
     per_minute = np.bincount((since_s // SECONDS_PER_MINUTE).astype(np.int64))
-    dispersion = float(per_minute.var(ddof=1) / per_minute.mean()) if len(per_minute) > 1 else None
     gaps_s = np.diff(times_s)
     return ArrivalProfile(
         duration_s=duration_s,
@@ -95,7 +104,7 @@ def arrival_profile(arrival_s: FloatArray) -> ArrivalProfile:
         per_minute=per_minute,
         peak_minute_requests=int(per_minute.max()),
         peak_second_requests=fullest_second(since_s),
-        minute_index_of_dispersion=dispersion,
+        minute_index_of_dispersion=_dispersion(per_minute),
         empty_minutes=int((per_minute == 0).sum()),
         gaps=_gaps(gaps_s, spread(gaps_s)),
         tick_s=_tick(gaps_s),

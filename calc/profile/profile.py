@@ -71,6 +71,8 @@ class Cached:
 
     tokens: int
     prompt_tokens: int
+    beyond: int = 0
+    """Requests with more of them than their prompt has, counted here alone."""
 
     @property
     def share(self) -> float | None:
@@ -100,6 +102,8 @@ class LogProfile:
     cached_tokens: int | None
     cached_share: float | None
     """Cached over prompt tokens of the requests that tell."""
+    cached_beyond: int
+    """Requests that name more cached than prompt tokens; they count in neither."""
     concurrency: ConcurrencyProfile | None
     sessions: SessionProfile | None
     groups: tuple[SessionGroup, ...]
@@ -146,8 +150,9 @@ def log_profile(
             zero_prompts=int(often[0]),
             zero_outputs=int((columns.output_tokens == 0).sum()),
             long_share=long_share(columns),
-            cached_tokens=cached.tokens if cached else None,
+            cached_tokens=cached.tokens if cached and cached.share is not None else None,
             cached_share=cached.share if cached else None,
+            cached_beyond=cached.beyond if cached else 0,
             arrivals=arrivals.result(),
             concurrency=open_at_once.result() or concurrency_by_little(arrivals.result().rate_per_s, output.mean),
             sessions=sessions.result(),

@@ -115,6 +115,7 @@ def _latencies(profile: LogProfile) -> dict[str, Any]:
         "avg_itl_ms": _milliseconds(profile.itl_s),
         "cached_tokens_total": profile.cached_tokens,
         "measured_hit_rate_tokens": profile.cached_share,
+        "requests_with_more_cached_than_prompt_tokens": profile.cached_beyond or None,
         "concurrency": profile.concurrency and {k: v for k, v in asdict(profile.concurrency).items() if v is not None},
     }
 

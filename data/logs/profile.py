@@ -32,9 +32,15 @@ def profile_log(store: Store, log_id: str) -> LogProfile:
         columns = _columns(cursor, log_id, told)
         parts = {name: _parts(cursor, log_id, name) for name in NAMES if told[name]}
         behaviour = _behaviour(cursor, log_id, told)
-    cached = Cached(tokens=int(told["cached"]), prompt_tokens=int(told["cached_of"])) if told["cached_tokens"] else None
+    cached = _cached(told) if told["cached_tokens"] else None
     prefixes = prefix_profile(block_trace(store, log_id)) if 0 < told["blocks"] <= MAX_BLOCKS else None
     return log_profile(columns, parts=parts, behaviour=behaviour, cached=cached, prefixes=prefixes)
+
+
+def _cached(told: dict[str, Any]) -> Cached | None:
+    """Of the requests whose prompt can hold what was found."""
+    beyond = int(told["cached_beyond"])
+    return Cached(tokens=int(told["cached"] or 0), prompt_tokens=int(told["cached_of"] or 0), beyond=beyond)
 
 
 def _told(cursor: duckdb.DuckDBPyConnection, log_id: str) -> dict[str, Any]:
@@ -42,8 +48,10 @@ def _told(cursor: duckdb.DuckDBPyConnection, log_id: str) -> dict[str, Any]:
     names = [*NAMES, *DURATIONS, "session_id", "cached_tokens", "system_prompt_id"]
     query = (
         f"SELECT {', '.join(f'count({name}) AS {name}' for name in names)}, count(*) AS requests, "
-        "coalesce(sum(len(block_hashes)), 0) AS blocks, sum(cached_tokens) AS cached, "
-        "sum(prompt_tokens) FILTER (cached_tokens IS NOT NULL) AS cached_of, avg(streaming::INTEGER) AS streaming, "
+        "coalesce(sum(len(block_hashes)), 0) AS blocks, "
+        "sum(cached_tokens) FILTER (cached_tokens <= prompt_tokens) AS cached, "
+        "sum(prompt_tokens) FILTER (cached_tokens <= prompt_tokens) AS cached_of, "
+        "count(*) FILTER (cached_tokens > prompt_tokens) AS cached_beyond, avg(streaming::INTEGER) AS streaming, "
         "avg((status = 'failed')::INTEGER) AS failed, avg((status = 'cancelled')::INTEGER) AS by_status, "
         "avg(cancelled::INTEGER) AS cancelled, avg((retries > 0)::INTEGER) AS retried, avg(retries) AS retries "
         "FROM log_requests WHERE log_id = ?"

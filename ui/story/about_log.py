@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from calc.profile.arrivals import ArrivalProfile
 from calc.profile.profile import LogProfile, Parts
 from calc.profile.sessions import LONG_TOKENS
 from calc.profile.spread import Spread
@@ -91,7 +92,28 @@ def _lengths(label: str, told: Spread) -> Figure:
 
 def warnings(profile: LogProfile) -> list[str]:
     """What the log cannot tell, and what a mean would hide."""
-    arrivals, said = profile.arrivals, list[str]()
+    said = _of_arrivals(profile.arrivals)
+    at_once = profile.concurrency
+    if at_once is not None and at_once.assumed_latency_s is not None:
+        said.append(
+            t("The log has no end of requests: concurrency is the rate times an assumed latency of {latency:s}.",
+              latency=at_once.assumed_latency_s)
+        )  # fmt: skip
+    if not profile.arrivals.sorted_by_time:
+        said.append(t("The file is not in order of time; it was sorted for what is told of time."))
+    if profile.cached_beyond:
+        said.append(
+            t("{count:count} requests name more cached tokens than prompt tokens; the hit rate leaves them out. Does "
+              "the column of prompt tokens leave out those found in the cache?", count=profile.cached_beyond)
+        )  # fmt: skip
+    if profile.zero_outputs:
+        said.append(t("{count:count} requests have no output tokens.", count=profile.zero_outputs))
+    return said
+
+
+def _of_arrivals(arrivals: ArrivalProfile) -> list[str]:
+    """What the times cannot tell, and what their mean would hide."""
+    said = list[str]()
     if arrivals.tick_s is not None:
         said.append(
             t("Arrivals sit on a grid of {tick:s}: gaps and peaks per second are those of the clock, use counts per "
@@ -102,26 +124,16 @@ def warnings(profile: LogProfile) -> list[str]:
             t("{share:pct} of the gaps are 0: many requests share one time stamp, so gaps say nothing of bursts.",
               share=arrivals.gaps.zero_share)
         )  # fmt: skip
-    if arrivals.bursty and arrivals.minute_index_of_dispersion is not None:
+    if arrivals.bursty and arrivals.burst_index is not None:
         said.append(
             t("Minutes differ {index:.1f} times as much as chance would make them: plan for the busiest minutes, not "
-              "for the mean.", index=arrivals.minute_index_of_dispersion)
+              "for the mean.", index=arrivals.burst_index)
         )  # fmt: skip
     if arrivals.empty_minutes:
         said.append(
             t("{empty:count} of {minutes:count} minutes are empty: was the log recorded without a gap?",
               empty=arrivals.empty_minutes, minutes=arrivals.minutes)
         )  # fmt: skip
-    at_once = profile.concurrency
-    if at_once is not None and at_once.assumed_latency_s is not None:
-        said.append(
-            t("The log has no end of requests: concurrency is the rate times an assumed latency of {latency:s}.",
-              latency=at_once.assumed_latency_s)
-        )  # fmt: skip
-    if not arrivals.sorted_by_time:
-        said.append(t("The file is not in order of time; it was sorted for what is told of time."))
-    if profile.zero_outputs:
-        said.append(t("{count:count} requests have no output tokens.", count=profile.zero_outputs))
     return said
 
 

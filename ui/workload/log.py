@@ -92,6 +92,9 @@ def _lengths(chosen: StoredLog) -> None:
 
 def _use(asked: Asked, chosen: StoredLog, profile: LogProfile) -> None:
     parts.section(t("As the scenario's workload"))
+    if profile.arrivals.rate_per_s is None:
+        st.info(t("All requests of this log came at one moment: it tells no rate, so it cannot be a scenario's load."))
+        return
     ways = {PER_MINUTE: t("Rate of each minute")}
     if 1 < chosen.requests <= MAX_SCREEN_ARRIVALS and profile.arrivals.duration_s:
         ways[TRACE] = t("The times as they were")
