@@ -32,6 +32,13 @@ _UNIT_SPELLINGS: Mapping[str, str] = {
 }
 _UNIT_WORDS: Mapping[str, str] = {word: unit for unit, words in _UNIT_SPELLINGS.items() for word in words.split()}
 _RATE_SUFFIX = re.compile(r"[\s_]*(tokens?|toks?|t|reqs?|requests?|次|个)\s*/\s*(s|sec|秒)$")
+_PER_SECOND = re.compile(
+    r"(?:[\s_]*per[\s_]*|(?<=tok)_|(?<=toks)_|(?<=token)_|(?<=tokens)_|(?<=req)_|(?<=reqs)_|(?<=requests)_)"
+    r"(?:s|secs?|seconds?)(?![a-z])"
+)
+"""``tokens_per_s`` and ``tok_s``, as tables name columns that may hold no slash."""
+_SHORT_RATE = re.compile(r"[\s_]+(tps|rps|qps)$")
+_SHORT_RATES: Mapping[str, str] = {"tps": "tok/s", "rps": "req/s", "qps": "req/s"}
 _TIME_SUFFIX = re.compile(r"(?:(?<=[^a-z])|[\s_/,]+)(ms|us|ns|s|sec|毫秒|微秒|秒)$")
 _BRACKETS = re.compile(r"[(\[【<]([^()\[\]【】<>]*)[)\]】>]")
 _STATISTICS = (
@@ -93,7 +100,8 @@ def is_statistic(header: str) -> bool:
 
 
 def _clean(header: str) -> str:
-    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", header)).lower().strip()
+    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", header)).lower().strip()
+    return _PER_SECOND.sub("/s", text)
 
 
 def _compact(text: str) -> str:
@@ -109,8 +117,11 @@ def _unit(text: str) -> tuple[str, str | None]:
             unit = _UNIT_WORDS[inside]
             text = text.replace(match.group(0), " ")
     text = text.strip()
-    rate, time = _RATE_SUFFIX.search(text), _TIME_SUFFIX.search(text)
-    if rate:
+    rate, time, short = _RATE_SUFFIX.search(text), _TIME_SUFFIX.search(text), _SHORT_RATE.search(text)
+    if short:
+        unit = unit or _SHORT_RATES[short.group(1)]
+        text = text[: short.start()]
+    elif rate:
         unit = unit or ("tok/s" if rate.group(1).startswith("t") else "req/s")
         text = text[: rate.start()]
     elif time and time.start() > 0:
