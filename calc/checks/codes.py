@@ -109,7 +109,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         ),
         "failures_unknown": Code(
             severity="I",
-            when="the file says neither how many requests were sent nor how many failed",
+            when="the file says neither how many requests failed nor how many of those sent completed",
             do="look into the tool's log",
             source=f"{SGLANG} bench_serving.py",
         ),

@@ -105,6 +105,12 @@ def answered(facts: RunFacts) -> int | None:
     return facts.completed if facts.completed is not None else facts.num_prompts
 
 
+def slowest_s(stats: Percentiles) -> float | None:
+    """The highest statistic that is known, seconds."""
+    known = [v for v in (stats.p99_s, stats.p95_s, stats.p90_s, stats.p50_s, stats.mean_s) if v is not None]
+    return max(known, default=None)
+
+
 def achieved_per_s(facts: RunFacts) -> float | None:
     """Requests per second as written, else completed / duration."""
     if facts.request_throughput_per_s is not None:

@@ -11,6 +11,8 @@ NO_STREAM_SHARE = 0.95
 """Of E2E: TTFT beyond it came with the whole answer."""
 ABOVE_E2E = 1.05
 """TTFT over E2E that rounding explains; more is no missing stream but a wrong unit."""
+FASTEST_TOKEN_S = 1e-3
+"""Tokens closer than this came in one piece: 1,000 tokens/s of one stream."""
 CHUNK_GAP_RATIO = 1.3
 """ITL over TPOT: beyond it chunks carry several tokens."""
 BUFFERED_RATIO = 0.2
@@ -24,8 +26,18 @@ def no_streaming(facts: RunFacts) -> ValidityFinding | None:
     tokens = facts.output_tokens_mean
     if not facts.e2e.mean_s or (tokens is not None and tokens <= STREAMED_TOKENS):
         return None
+    if _short_after_long(facts):
+        return None
     text = _one_piece(facts.ttft.mean_s, facts.e2e.mean_s) if facts.ttft.mean_s else _no_trace(facts)
     return None if text is None else _finding(text)
+
+
+def _short_after_long(facts: RunFacts) -> bool:
+    """A few tokens after a long prefill end just behind the first one, and their own time accounts for the rest."""
+    ttft, tpot, e2e, tokens = facts.ttft.mean_s, facts.tpot.mean_s, facts.e2e.mean_s, facts.output_tokens_mean
+    if not ttft or not tpot or not e2e or not tokens or tpot < FASTEST_TOKEN_S:
+        return False
+    return ttft + tpot * (tokens - 1) <= ABOVE_E2E * e2e
 
 
 def _one_piece(ttft: float, e2e: float) -> Message | None:
@@ -53,7 +65,7 @@ def _finding(text: Message) -> ValidityFinding:
 def chunk_gap(facts: RunFacts) -> ValidityFinding | None:
     """Under speculation or multi-step scheduling a chunk carries several tokens: its gap is not the time per token."""
     itl, tpot = facts.itl.mean_s, facts.tpot.mean_s
-    if not itl or not tpot or itl <= CHUNK_GAP_RATIO * tpot:
+    if not itl or not tpot or itl <= CHUNK_GAP_RATIO * tpot or "itl_includes_ttft" in facts.flags:
         return None
     text = msg(
         "ITL ({itl:ms}) is the gap between chunks of about {tokens:.2g} tokens: use TPOT ({tpot:ms}) for capacity.",

@@ -12,8 +12,8 @@ from calc.checks.run_facts import (
     achieved_per_s,
     answered,
     latencies,
+    slowest_s,
 )
-from calc.evidence import Percentiles
 from calc.messages import msg
 
 FAILED_WARNING_SHARE = 0.01
@@ -79,7 +79,8 @@ def _failed_share(facts: RunFacts) -> tuple[float | None, float]:
 
 
 def _failures_unknown(facts: RunFacts) -> ValidityFinding | None:
-    known = facts.failed is not None or facts.num_prompts is not None or facts.success_share is not None
+    counted = facts.num_prompts is not None and facts.completed is not None
+    known = facts.failed is not None or facts.success_share is not None or counted
     if facts.table or known or NOT_SENT_BY_A_CLIENT.intersection(facts.flags):
         return None
     text = msg("the file does not say how many requests failed: look into the tool's log.")
@@ -188,15 +189,10 @@ def _rate(facts: RunFacts) -> ValidityFinding | None:
 
 def _explained_by_latency(facts: RunFacts, rate: float) -> bool:
     """The run lasted about as long as sending took plus the slowest request: the client kept its schedule."""
-    sent, slowest = facts.num_prompts or facts.completed, _slowest(facts.e2e)
+    sent, slowest = facts.num_prompts or facts.completed, slowest_s(facts.e2e)
     if not sent or slowest is None or not facts.duration_s:
         return False
     return facts.duration_s <= DRAIN_TOLERANCE * (sent / rate + slowest)
-
-
-def _slowest(stats: Percentiles) -> float | None:
-    known = [v for v in (stats.p99_s, stats.p95_s, stats.p90_s, stats.p50_s, stats.mean_s) if v is not None]
-    return max(known, default=None)
 
 
 def _cold_start(facts: RunFacts) -> ValidityFinding | None:

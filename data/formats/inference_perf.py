@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import re
+
 from data.formats.collect import known, own_latency
 from data.formats.document import Document
 from data.formats.json_fields import count, number
@@ -25,6 +27,8 @@ _SERVER_PARTS = {
     "prefill": "request_prefill_time",
     "decode": "request_decode_time",
 }
+_STAGE_FILE = re.compile(r"(?:^|[/_\-])stage_(?!-1)", re.IGNORECASE)
+"""The tool's own names of files: ``stage_0_lifecycle_metrics.json``, ``summary_lifecycle_metrics.json``."""
 _NO_UNIT_SAID = ("kv_cache_usage_percentage", "prefix_cache_hit_percent", "num_preemptions_total")
 """Server figures that are also written as 0 when the metric was not found."""
 
@@ -42,7 +46,7 @@ def read(document: Document) -> ReadResult:
         document,
         PROMETHEUS if server else LIFECYCLE,
         signature=_has_signature,
-        run=_server_run if server else _run,
+        run=_server_run if server else lambda item: _run(item, of_stage=bool(_STAGE_FILE.search(document.name))),
     )
 
 
@@ -58,7 +62,7 @@ def _is_server_side(item: JsonObject) -> bool:
     return "latency" not in successes and "request_latency" in successes
 
 
-def _run(item: JsonObject) -> BenchmarkRun:
+def _run(item: JsonObject, *, of_stage: bool) -> BenchmarkRun:
     """What the client measured."""
     load, successes = part(item, "load_summary"), part(item, "successes")
     completed, failed = count(successes, "count"), count(part(item, "failures"), "count")
@@ -94,12 +98,12 @@ def _run(item: JsonObject) -> BenchmarkRun:
             schedule_delay_p99_s=number(delay, "p99"),
         )
         | own_latency("e2e_per_output_token", per_token.get("per_token")),
-        flags=() if _is_one_stage(load) else ("mixed_stages",),
+        flags=() if of_stage or _is_one_stage(load) else ("mixed_stages",),
     )
 
 
 def _is_one_stage(load: JsonObject) -> bool:
-    """Only the report of a stage says which load was asked for."""
+    """Of recent versions only the report of a stage says which load was asked for; of others its name tells."""
     return any(key in load for key in ("requested_rate", "achieved_rate", "send_duration", "concurrency"))
 
 

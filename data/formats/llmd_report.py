@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from calc.messages import msg
 from calc.units import MILLI, SECONDS_PER_HOUR, SECONDS_PER_MINUTE
 from data.formats.collect import below, first_text, known, own_latency, read_pieces, utc_text
 from data.formats.document import Document
+from data.formats.guidellm_terms import flags_of
 from data.formats.json_fields import MAX_TEXT, count, number, text
 from data.formats.json_objects import JsonObject, any_object, latency, objects, part
 from data.formats.row_checks import RefusedRow
@@ -25,6 +27,16 @@ _LATENCIES = {
     "e2e": "request_latency",
     "e2e_per_output_token": "normalized_time_per_output_token",
 }
+_TPOT_WITH_FIRST = "guidellm"
+"""A load generator whose TPOT is E2E over all tokens; its ITL is the usual TPOT."""
+_MODEL_PLACES = (
+    ("server", "model_name"),
+    ("endpoint", "model_names"),
+    ("spec", "backend", "model"),
+    ("args", "model"),
+    ("model",),
+)
+"""Where the load generators' own settings name the model: inference-perf, AIPerf, GuideLLM (two), vLLM."""
 _DURATION = re.compile(r"^P(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)$")
 
 
@@ -68,15 +80,22 @@ def _run(item: JsonObject) -> BenchmarkRun:
     total, failed, incomplete = (count(requests, key) for key in ("total", "failures", "incomplete"))
     completed = _completed(total, failed, incomplete)
     found = dict(_latencies(part(figures, "latency"))) if completed != 0 else {}
-    rates = part(figures, "throughput")
+    tool = _harness(load)
+    including_first = tool is not None and _TPOT_WITH_FIRST in tool and "tpot" in found
+    gaps = found.pop("itl", None)
+    if including_first:
+        found["e2e_per_output_token"] = found.pop("tpot")
+    tpot, itl = (gaps, None) if including_first else (found.get("tpot"), gaps)
+    rates, rate = part(figures, "throughput"), asked.get("rate_qps")
     return BenchmarkRun(
         tool="llm-d-benchmark",
-        model=stack.model,
+        model=stack.model or _native_model(load),
         engine=stack.engine,
         gpu=stack.gpu,
         gpu_count=stack.gpu_count,
-        date=utc_text(time.get("start")),
+        date=utc_text(time.get("start")) or utc_text(time.get("end")),
         request_rate_per_s=number(asked, "rate_qps"),
+        request_rate_is_infinite=_is_unlimited(rate),
         max_concurrency=_users(asked),
         num_prompts=total,
         completed=completed,
@@ -90,13 +109,14 @@ def _run(item: JsonObject) -> BenchmarkRun:
         output_token_throughput_per_s=_rate(rates, "output_token_rate", "output_tokens_per_sec"),
         total_token_throughput_per_s=_rate(rates, "total_token_rate", "total_tokens_per_sec"),
         ttft=found.get("ttft"),
-        tpot=found.get("tpot"),
-        itl=found.get("itl"),
+        tpot=tpot,
+        itl=itl,
         e2e=found.get("e2e"),
         extra=_further(load)
         | known(engine_version=stack.engine_version, input_tokens_p50=number(part(requests, "input_length"), "p50"))
+        | own_latency("itl", gaps if including_first else None)
         | own_latency("e2e_per_output_token", found.get("e2e_per_output_token")),
-        flags=("prompts_shared",) if _is_shared(asked) else (),
+        flags=flags_of(including_first, shared=_is_shared(asked)),
     )
 
 
@@ -139,8 +159,12 @@ def _rate(throughput: JsonObject, *names: str) -> float | None:
 
 def _users(asked: JsonObject) -> int | None:
     """Concurrency; ``.inf`` is no limit."""
-    value = asked.get("concurrency")
-    return None if isinstance(value, str) and value.strip(".+").lower() == "inf" else count(asked, "concurrency")
+    return None if _is_unlimited(asked.get("concurrency")) else count(asked, "concurrency")
+
+
+def _is_unlimited(value: Any) -> bool:
+    """``.inf``, as a number or in words."""
+    return value == inf or (isinstance(value, str) and value.strip(".+").lower() in {"inf", "infinity"})
 
 
 def _duration(time: JsonObject) -> float | None:
@@ -154,8 +178,24 @@ def _duration(time: JsonObject) -> float | None:
 
 
 def _further(load: JsonObject) -> dict[str, float | str]:
+    return known(harness=_harness(load), stage=number(part(load, "standardized"), "stage"))
+
+
+def _harness(load: JsonObject) -> str | None:
+    """The load generator behind the report."""
     tool = first_text(load.get("name"), part(load, "standardized").get("tool"))
-    return known(harness=tool and tool[:MAX_TEXT], stage=number(part(load, "standardized"), "stage"))
+    return tool and tool[:MAX_TEXT]
+
+
+def _native_model(load: JsonObject) -> str | None:
+    """The model in the load generator's own settings, when the report does not describe what served."""
+    settings = below(load, "native", "config")
+    for *way, last in _MODEL_PLACES:
+        named = below(settings, *way).get(last)
+        model = first_text(*named) if isinstance(named, list) else first_text(named)
+        if model is not None:
+            return model[:MAX_TEXT]
+    return None
 
 
 def _is_shared(asked: JsonObject) -> bool:

@@ -8,6 +8,7 @@ from data.formats.document import Document
 _JSON_KEYS = (
     ("perf_analyzer --profile-export-file", ("experiments", "service_kind")),
     ("AIPerf (slices of time)", ("timeslices",)),
+    ("llm-d (a report without latencies of requests)", ("results", "run", "scenario", "version")),
 )
 """Keys that stand at the top level of each tool's JSON."""
 

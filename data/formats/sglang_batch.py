@@ -6,6 +6,7 @@ prefill time, output tokens over the decode time.
 
 from __future__ import annotations
 
+from data.formats.collect import known
 from data.formats.document import Document
 from data.formats.json_fields import number
 from data.formats.json_objects import JsonObject, any_object, facts, has_all, latency, read_runs
@@ -15,7 +16,6 @@ _COMMON = ("batch_size", "input_len", "output_len", "overall_throughput")
 _FACTS = {
     "batch_size": "batch_size",
     "run_name": "run_name",
-    "spec_accept_len": "acc_length",
     "engine_decode_token_throughput": "last_gen_throughput",
 }
 
@@ -45,7 +45,8 @@ def _has_batch(item: JsonObject) -> bool:
 
 
 def _has_server(item: JsonObject) -> bool:
-    return has_all(item, _COMMON) and has_all(item, ("latency", "input_throughput", "output_throughput"))
+    """The first versions have no throughput of the prompts."""
+    return has_all(item, _COMMON) and has_all(item, ("latency", "output_throughput"))
 
 
 def _batch_run(item: JsonObject) -> BenchmarkRun:
@@ -61,7 +62,7 @@ def _batch_run(item: JsonObject) -> BenchmarkRun:
         ttft=latency(item, {"mean_s": "prefill_latency"}, 1.0),
         tpot=latency(item, {"p50_s": "median_decode_latency"}, 1.0),
         e2e=latency(item, {"mean_s": "total_latency"}, 1.0),
-        extra=facts(item, _FACTS | phases),
+        extra=facts(item, _FACTS | phases) | _accepted(item),
         flags=("not_serving",),
     )
 
@@ -77,6 +78,12 @@ def _server_run(item: JsonObject) -> BenchmarkRun:
         ttft=latency(item, {"mean_s": ttft}, 1.0),
         tpot=latency(item, {"mean_s": "tpot"}, 1.0),
         e2e=latency(item, {"mean_s": "latency"}, 1.0),
-        extra=facts(item, _FACTS | phases),
+        extra=facts(item, _FACTS | phases) | _accepted(item),
         flags=("not_serving",),
     )
+
+
+def _accepted(item: JsonObject) -> dict[str, float | str]:
+    """Tokens a step under speculation; -1 is none."""
+    length = number(item, "acc_length")
+    return known(spec_accept_len=length if length is not None and length > 0 else None)

@@ -58,7 +58,7 @@ def _run(item: JsonObject) -> BenchmarkRun:
         model=text(engine, "model"),
         engine="TensorRT-LLM",
         gpu=text(part(item, "machine"), "name"),
-        gpu_count=count(world, "world_size"),
+        gpu_count=_gpus(world),
         completed=answered,
         duration_s=None if total_ms is None else total_ms * MILLI,
         achieved_concurrency=in_flight,
@@ -76,5 +76,11 @@ def _run(item: JsonObject) -> BenchmarkRun:
 
 
 def _stats(percentiles: JsonObject, above: JsonObject, mean_key: str) -> LatencyStats | None:
-    """Percentiles with their average, else the mean written beside them."""
-    return latency(percentiles, _STATS, MILLI) or latency(above, {"mean_s": mean_key}, MILLI)
+    """Percentiles with their average, else with the mean written beside them."""
+    return latency({"average": above.get(mean_key), **percentiles}, _STATS, MILLI)
+
+
+def _gpus(world: JsonObject) -> int | None:
+    """As written, else the product of the parallel sizes, when both are there."""
+    tensor, pipeline = count(world, "tp_size"), count(world, "pp_size")
+    return count(world, "world_size") or (tensor * pipeline if tensor and pipeline else None)

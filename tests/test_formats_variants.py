@@ -1,0 +1,171 @@
+"""Variants of results between the versions and in the collections people keep, on small made-up files."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+import yaml
+
+from calc.errors import UnreadableFile
+from data.formats import read
+from data.records import BenchmarkRun, ReadResult
+
+
+def result_of(content: Any, name: str = "x.json") -> ReadResult:
+    return read((content if isinstance(content, str) else json.dumps(content)).encode(), name)
+
+
+def one(content: Any, name: str = "x.json") -> BenchmarkRun:
+    result = result_of(content, name)
+    assert len(result.runs) == 1, [str(problem.reason) for problem in result.problems]
+    return result.runs[0]
+
+
+def codes(result: ReadResult) -> set[str]:
+    return {warning.code for warning in result.warnings}
+
+
+def report(harness: str, *, native: Any = None, **standardized: Any) -> dict[str, Any]:
+    """A report of llm-d 0.2: 101 tokens in 1.2 s, the first after 0.2 s."""
+    latency = {
+        "time_to_first_token": {"mean": 200.0, "units": "ms"},
+        "time_per_output_token": {"mean": 12.0 if harness == "guidellm" else 10.0, "units": "ms/token"},
+        "inter_token_latency": {"mean": 10.0, "units": "ms/token"},
+        "request_latency": {"mean": 1.2, "units": "s"},
+    }
+    requests = {"total": 1500, "failures": 0, "input_length": {"mean": 900.0}, "output_length": {"mean": 101.0}}
+    return {
+        "version": "0.2",
+        "results": {"request_performance": {"aggregate": {"latency": latency, "requests": requests}}},
+        "run": {"time": {"end": "2026-05-01T10:00:00Z", "duration": "PT2M"}},
+        "scenario": {"load": {"native": {"config": native}, "standardized": {"tool": harness, **standardized}}},
+    }
+
+
+def test_a_report_of_llmd_about_guidellm_takes_its_itl_as_tpot() -> None:
+    result = result_of(report("guidellm"))
+    (run,) = result.runs
+    assert run.tpot is not None
+    assert run.tpot.mean_s == pytest.approx(0.010)
+    assert run.extra["e2e_per_output_token.mean_s"] == pytest.approx(0.012)
+    assert "tpot_includes_first_token" in codes(result)
+    assert "unit_implausible" not in codes(result)
+
+
+def test_a_report_of_llmd_about_another_tool_keeps_its_tpot() -> None:
+    run = one(report("inference-perf"))
+    assert run.tpot is not None
+    assert run.tpot.mean_s == pytest.approx(0.010)
+    assert run.itl is not None
+
+
+def test_a_rate_without_limit_and_the_end_as_date_are_read_from_a_report_of_llmd() -> None:
+    run = one(yaml.safe_dump(report("inferencemax", rate_qps=math.inf, concurrency=4)), "x.yaml")
+    assert run.request_rate_is_infinite
+    assert run.request_rate_per_s is None
+    assert run.max_concurrency == 4
+    assert run.date is not None
+    assert run.date.startswith("2026-05-01")
+
+
+@pytest.mark.parametrize(
+    "native",
+    [
+        {"server": {"model_name": "org/model"}},
+        {"endpoint": {"model_names": ["org/model"]}},
+        {"spec": {"backend": {"model": "org/model"}}},
+        {"args": {"model": "org/model"}},
+    ],
+)
+def test_the_model_is_found_in_the_settings_of_the_load_generator(native: Any) -> None:
+    assert one(report("x", native=native)).model == "org/model"
+
+
+def test_a_report_of_llmd_about_sessions_alone_is_refused_by_name() -> None:
+    sessions = report("inference-perf") | {"results": {"session_performance": {"sessions": {"total": 24}}}}
+    with pytest.raises(UnreadableFile, match="without latencies of requests"):
+        result_of(sessions)
+
+
+SERVED = {
+    "model_id": "org/model",
+    "backend": "vllm",
+    "num_prompts": 200,
+    "request_rate": 1.0,
+    **{
+        f"{which}_{name}_ms": value for name, value in (("ttft", 100.0), ("tpot", 40.0)) for which in ("mean", "median")
+    },
+}
+
+
+def test_a_result_of_vllm_that_was_cut_down_to_its_latencies_is_read() -> None:
+    result = result_of(SERVED)
+    (run,) = result.runs
+    assert run.ttft is not None
+    assert run.ttft.mean_s == pytest.approx(0.1)
+    assert run.completed is None
+    assert run.failed is None
+    assert {"lengths_missing", "failures_unknown"} <= codes(result)
+
+
+def test_a_batch_through_sglangs_server_is_read_without_a_prompt_throughput() -> None:
+    batch = {"batch_size": 2, "input_len": 64, "output_len": 16, "latency": 0.5, "output_throughput": 64.0}
+    run = one(batch | {"overall_throughput": 320.0, "acc_length": -1})
+    assert run.e2e is not None
+    assert run.e2e.mean_s == pytest.approx(0.5)
+    assert "spec_accept_len" not in run.extra
+
+
+TRT = {
+    "engine": {"model": "org/model", "version": "1.2"},
+    "world_info": {"tp_size": 4, "pp_size": 2},
+    "request_info": {"num_requests": 1, "avg_input_length": 4000.0, "avg_output_length": 11.0},
+    "performance": {"system_output_throughput_tok_s": 10.8, "avg_request_latency_ms": 1020.0},
+    "streaming_metrics": {"avg_ttft_ms": 980.0, "avg_tpot_ms": 4.0, "ttft_percentiles": {"p50": 970.0}},
+}
+
+
+def test_a_report_of_trtllm_bench_without_world_size_and_averages_keeps_means_beside_percentiles() -> None:
+    run = one(TRT)
+    assert run.gpu_count == 8
+    assert run.ttft is not None
+    assert run.ttft.mean_s == pytest.approx(0.98)
+    assert run.ttft.p50_s == pytest.approx(0.97)
+
+
+def test_a_short_answer_after_a_long_prompt_is_still_a_stream() -> None:
+    assert "no_streaming" not in codes(result_of(TRT))
+    at_once = TRT | {"streaming_metrics": {"avg_ttft_ms": 1019.0, "avg_tpot_ms": 0.1}}
+    assert "no_streaming" in codes(result_of(at_once))
+
+
+def test_an_itl_that_holds_the_first_token_is_not_called_a_gap_between_chunks() -> None:
+    seconds = {"ttft_s": 0.2, "inter_token_latency_s": 0.006, "end_to_end_latency_s": 0.6}
+    summary: dict[str, Any] = {f"results_{name}_mean": value for name, value in seconds.items()}
+    summary |= {"results_number_output_tokens_mean": 100.0, "results_number_output_tokens_stddev": 0.0}
+    warned = codes(result_of(summary))
+    assert "itl_includes_ttft" in warned
+    assert "itl_is_chunk_gap" not in warned
+
+
+def stage(**load: float) -> dict[str, Any]:
+    latency = {"request_latency": {"mean": 10.0, "p90": 30.0}, "time_to_first_token": {"mean": 2.0, "p90": 5.0}}
+    successes = {"count": 1800, "latency": latency, "throughput": {"requests_per_sec": 18.0}}
+    return {"load_summary": {"count": 1800, **load}, "successes": successes, "failures": {"count": 0}}
+
+
+def test_answers_that_come_after_the_last_request_was_sent_contradict_no_throughput() -> None:
+    """1,800 requests sent in 80 s, the last answered 20 s later: 18 a second."""
+    drained = stage(send_duration=80.0, requested_rate=22.5) | {}
+    drained["load_summary"]["schedule_delay"] = {"mean": 0.001}
+    assert "throughput_inconsistent" not in codes(result_of(drained))
+    drained["successes"]["throughput"]["requests_per_sec"] = 9.0
+    assert "throughput_inconsistent" in codes(result_of(drained))
+
+
+def test_a_stage_whose_report_names_no_rate_is_known_by_its_file() -> None:
+    assert "mixed_stages" not in codes(result_of(stage(), "stage_2_lifecycle_metrics.json"))
+    assert "mixed_stages" in codes(result_of(stage(), "summary_lifecycle_metrics.json"))
