@@ -30,6 +30,7 @@ from data.logs.answer import profile_file
 from data.logs.given import GivenLog
 from data.logs.load import load_log
 from data.logs.profile import profile_log
+from data.logs.reuse_answer import ReuseAsked, reuse_line
 from data.logs.workload import workload_of_log
 from data.store import Store
 from ui.fields_load import LOAD, source_name, source_text, workload_case, workload_values
@@ -319,3 +320,11 @@ def test_the_command_line_answers_with_one_line(tmp_path: Path) -> None:
     failed = CliRunner().invoke(cli.main, ["profile", str(path), "--columns", "[1"])
     assert failed.exit_code == 1
     assert "JSON object" in json.loads(failed.stdout)["error"]
+
+
+def test_profile_and_hit_curve_of_a_log_take_blocks_of_the_same_size(tmp_path: Path) -> None:
+    log = tmp_path / "odd.jsonl"
+    lines = [{"ts": i, "prompt_tokens": 999 + i, "output_tokens": 5, "block_hashes": [*range((999 + i) // 37 + 1)]}
+             for i in range(40)]  # fmt: skip
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert profile_file(log, {}, lambda *_: None)["block_size"] == reuse_line(log, ReuseAsked())["block_size"]

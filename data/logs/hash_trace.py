@@ -15,6 +15,7 @@ import numpy as np
 from calc.errors import UnreadableFile
 from calc.messages import Message, msg
 from calc.reuse.trace import BlockTrace, FloatArray, IntArray
+from data.logs.block_size import likely_block_tokens
 from data.logs.hash_rows import HashRow, hash_row
 
 MAX_LINE_BYTES = 16 * 2**20
@@ -22,8 +23,6 @@ MAX_LINE_BYTES = 16 * 2**20
 MAX_BLOCKS = 50_000_000
 """Most block ids read of one trace."""
 MAX_REQUESTS = 20_000_000
-USUAL_BLOCKS_TOKENS = (16, 512, 64, 32, 128, 256, 1024, 8, 4, 1)
-"""Block sizes of known traces and engines: Bailian and Dynamo write 16, Mooncake 512."""
 NO_PARENT = "-1"
 """What Bailian writes for the first turn of a conversation."""
 _GZIP = b"\x1f\x8b"
@@ -145,18 +144,10 @@ def _block_size(rows: Sequence[HashRow]) -> int:
         raise UnreadableFile(msg("The trace has blocks of several sizes: split it by block size."))
     if said:
         return said.pop() or 1
-    with_blocks = [(row.prompt_tokens or 0, len(row.hashes)) for row in rows if row.hashes]
-    if not with_blocks:
+    likely = likely_block_tokens([(row.prompt_tokens or 0, len(row.hashes)) for row in rows])
+    if likely is None:
         raise UnreadableFile(msg("No request of this trace has a block: every list of hashes is empty."))
-    least = max(-(-tokens // count) for tokens, count in with_blocks)
-    most = min(((tokens - 1) // (count - 1) for tokens, count in with_blocks if count > 1), default=least)
-    fitting = [size for size in USUAL_BLOCKS_TOKENS if least <= size <= most]
-    if fitting:
-        return fitting[0]
-    if least <= most:
-        return least
-    mean = sum(tokens for tokens, _ in with_blocks) / sum(count for _, count in with_blocks)
-    return min(USUAL_BLOCKS_TOKENS, key=lambda size: abs(size - mean))
+    return likely
 
 
 def _times(rows: Sequence[HashRow]) -> FloatArray | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from calc.errors import InputError, UnreadableFile
 from calc.messages import Message, msg
+from data.logs.block_size import likely_block_tokens
 from data.logs.cells import PLAIN, ZONED, date_style, duration_unit, filled, number_style, time_unit
 from data.logs.formats import CHAT, FORMATS, GENERIC, PARENT, LogFormat, format_of, last_key
 from data.logs.meanings import CHOICES, COUNTS, DATES, DURATIONS, IGNORE, REQUIRED, SECONDS, TIMED, understand
@@ -258,25 +259,30 @@ def _block_size(
     said = next((h for h in sample.headers if last_key(sample, h) in ("trace_block_size", "block_size")), None)
     if said and (cells := filled(sample.cells(said))) and cells[0].isdecimal():
         return int(cells[0]), []
-    fitting = _fitting_size(sample, columns)
+    pairs = _blocks_of_prompts(sample, columns)
+    fitting = _fitting_size(pairs)
     if fitting is not None:
         return fitting, []
-    assumed = found.block_size_tokens or BLOCK_SIZES[0]
+    assumed = found.block_size_tokens or likely_block_tokens(pairs) or BLOCK_SIZES[0]
     text = msg("How many tokens does one block of the hashes hold?")
-    options = tuple(str(size) for size in BLOCK_SIZES)
+    options = tuple(str(size) for size in sorted({*BLOCK_SIZES, assumed}))
     return assumed, [LogQuestion(header=BLOCK_SIZE, text=text, options=options, assumed=str(assumed))]
 
 
-def _fitting_size(sample: Sample, columns: Mapping[str, Column]) -> int | None:
+def _blocks_of_prompts(sample: Sample, columns: Mapping[str, Column]) -> list[tuple[int, int]]:
+    """Prompt tokens and number of hashes of each first row that has both."""
     prompt = columns.get("prompt_tokens")
     if prompt is None:
-        return None
+        return []
     header = columns["block_hashes"].header
-    pairs = [
+    return [
         (int(tokens), hashes)
         for row in sample.rows
         if (hashes := _hashes_in(row.get(header))) and (tokens := str(row.get(prompt.header))).isdecimal()
     ]
+
+
+def _fitting_size(pairs: Sequence[tuple[int, int]]) -> int | None:
     fits = [
         size
         for size in BLOCK_SIZES
