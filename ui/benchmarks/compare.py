@@ -140,8 +140,10 @@ def _one_shape(kept: Kept) -> list[PlacedRun]:
 def _model(asked: Asked, kept: Kept) -> None:
     names = {run.run_id: label(run) for run in kept.stored if run.is_evidence}
     parts.remarks(about_validity.left_out(kept.stored))
-    wanted = _chosen(names, list(names), "bench_chosen")
+    ours = {run.run_id for run in kept.ours}
+    wanted = _chosen(names, [key for key in names if key in ours], "bench_chosen")
     chosen = [run for run in kept.stored if run.run_id in wanted]
+    parts.remarks(about_compare.of_others([run for run in chosen if run.run_id not in ours]))
     metric = parts.switch(t("Metric"), about_compare.metrics(), "bench_metric", "ttft")
     parts.table(rows([run.run for run in chosen]), key="bench_rows")
     twin = next((like for run in chosen if (like := twins.like(asked, run.run))), None)

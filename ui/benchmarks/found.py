@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import streamlit as st
 
@@ -12,9 +11,8 @@ from calc.messages import Message
 from calc.poc.axes import Axes, axes_of
 from calc.poc.coverage import PlacedRun
 from calc.poc.plan import Plan, PlanSet, plan
-from calc.startup.match import short_name
-from data.catalogue import gpus_named
 from data.placed_runs import KnownRun, known_runs, placed_runs
+from data.run_evidence import same_deployment
 from data.store import StoredFile, StoredRun
 from ui import resources
 from ui.resources import Asked
@@ -47,7 +45,7 @@ class Kept:
     placed: tuple[PlacedRun, ...]
     """All of them, in the same order."""
     ours: tuple[PlacedRun, ...]
-    """Those of the scenario's model and GPU: only they fill its matrix."""
+    """Those that can be of the scenario's deployment (model, GPUs, engine): only they fill its matrix."""
 
     def run(self, run_id: str) -> StoredRun:
         """One stored run."""
@@ -68,21 +66,10 @@ def _kept(mark: str, key: str, _asked: Asked) -> Kept:
     stored, axes = resources.runs(), _axes(key, _asked)
     levels = ((), ()) if isinstance(axes, Message) else (axes.contexts_tokens, axes.concurrencies)
     placed = placed_runs(_known(mark), *levels)
-    ours = tuple(run for run, row in zip(placed, stored, strict=True) if _is_ours(row, _asked))
+    ours = tuple(
+        run for run, row in zip(placed, stored, strict=True) if same_deployment(row.run, _asked.scenario.deployment)
+    )
     return Kept(stored=stored, placed=placed, ours=ours)
-
-
-@lru_cache
-def _gpu_ids(name: str) -> frozenset[str]:
-    return frozenset(gpu.id for gpu in gpus_named(name))
-
-
-def _is_ours(row: StoredRun, asked: Asked) -> bool:
-    """A run of the scenario's model, and of its GPU where the GPU is known."""
-    deployment, run = asked.scenario.deployment, row.run
-    if not run.model or short_name(run.model) != short_name(deployment.model.name):
-        return False
-    return not run.gpu or run.gpu == deployment.gpu.name or deployment.gpu.id in {run.gpu, *_gpu_ids(run.gpu)}
 
 
 def kept(asked: Asked) -> Kept:

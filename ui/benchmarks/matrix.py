@@ -53,7 +53,7 @@ def _cells(plan: Plan, kept: Kept) -> None:
         st.warning(parts.escape(line), icon=":material/compare_arrows:")
     parts.notes(plan_notes(plan))
     if others := len(kept.placed) - len(kept.ours):
-        parts.remarks([t("Runs of other models or GPUs are left out: {count:count}.", count=others)])
+        parts.remarks([t("Runs of other models, GPUs or engines are left out: {count:count}.", count=others)])
 
 
 def _grid(evidence: Sequence[CellEvidence]) -> None:

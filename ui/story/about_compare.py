@@ -153,6 +153,14 @@ def refusals(baseline: PlacedRun, others: Sequence[PlacedRun], stored: Mapping[s
     ]
 
 
+def of_others(runs: Sequence[StoredRun]) -> list[str]:
+    """That chosen runs were not made on the deployment they are held against."""
+    if not runs:
+        return []
+    told = ", ".join(label(run) for run in runs)
+    return [t("Measured on another model, other GPUs or another engine than the scenario's: {runs}.", runs=told)]
+
+
 def errors(medians: Mapping[str, float | None]) -> str:
     """Median absolute error of the chosen runs, by metric."""
     known = ", ".join(f"{title} {show.percent(value)}" for title, value in medians.items() if value is not None)
