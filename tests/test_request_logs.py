@@ -201,6 +201,22 @@ def test_what_a_file_does_not_say_is_asked(tmp_path: Path, text: str, header: st
     assert assumed in asked[0].options
 
 
+@pytest.mark.parametrize(
+    "times",
+    [
+        ("31.12.2025 23:59:58", "01.01.2026 00:00:01.500"),
+        ("31-12-2025T23:59:58", "01-01-2026T00:00:01.5"),
+        ("12/31/2025 11:59:58 PM", "01/01/2026 12:00:01.5 AM"),
+        ("12/31/2025, 11:59:58 PM", "1/1/2026, 12:00:01.5 AM"),
+    ],
+    ids=lambda times: times[0],
+)
+def test_dates_with_the_year_last_are_read_as_people_write_them(store: Store, times: tuple[str, str]) -> None:
+    text = "date,prompt_tokens,output_tokens\n" + "".join(f'"{time}",10,2\n' for time in times)
+    log = request_log(store.database, load(store, text))
+    assert (log.requests, log.duration_s) == (2, 3.5)
+
+
 def test_what_a_user_says_of_a_column_counts(store: Store) -> None:
     text = "timestamp,prompt_tokens,output_tokens\n0,10,2\n3000,11,3\n"
     seconds, milliseconds = load(store, text, timestamp="time_s"), load(store, text, timestamp="time_ms")

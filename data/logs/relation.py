@@ -22,10 +22,13 @@ MAX_TEXT = 200
 MICROS = 1_000_000
 EPOCH_LEAST_S = 1e8
 """Seconds from here on are a date: kept to the microsecond as a decimal, which a float of that size cannot."""
+_TIMES_OF_DAY = ("%H:%M:%S.%f", "%H:%M:%S", "%H:%M", "%I:%M:%S.%f %p", "%I:%M:%S %p", "%I:%M %p")
 _DATE_FORMATS = {
-    "dmy": ("%d/%m/%Y %H:%M:%S.%f", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M"),
-    "mdy": ("%m/%d/%Y %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M"),
+    code: tuple(f"{date} {clock}" for clock in _TIMES_OF_DAY)
+    for code, date in (("dmy", "%d/%m/%Y"), ("mdy", "%m/%d/%Y"))
 }
+_YEAR_LAST = r"'^\s*(\d\d?)[-/.](\d\d?)[-/.](\d{4})[ T,]+', '\1/\2/\3 '"
+"""Pattern and replacement: any of the signs between day, month, year and clock becomes the one that is read."""
 OK_WORDS = (
     "ok", "success", "succeeded", "successful", "completed", "complete", "done", "finished", "stop", "length", "true",
     "1", "yes", "eos", "成功", "完成",
@@ -168,7 +171,7 @@ def raw_time(log: Understood, *, typed: bool) -> str:
     if column.unit in _DATE_FORMATS:
         formats = ", ".join(map(text, _DATE_FORMATS[column.unit]))
         parse = "strptime" if typed else "try_strptime"
-        return f"epoch_us({parse}(replace(replace(replace(c{i}, ',', ' '), '-', '/'), '  ', ' '), [{formats}]))"
+        return f"epoch_us({parse}(trim(regexp_replace(c{i}, {_YEAR_LAST})), [{formats}]))"
     if column.unit == "iso":
         value = f"replace(c{i}, ',', '.')" if column.comma else f"c{i}"
         return f"epoch_us({cast(value, _time_type(column), typed)})"
