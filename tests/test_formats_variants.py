@@ -169,3 +169,61 @@ def test_answers_that_come_after_the_last_request_was_sent_contradict_no_through
 def test_a_stage_whose_report_names_no_rate_is_known_by_its_file() -> None:
     assert "mixed_stages" not in codes(result_of(stage(), "stage_2_lifecycle_metrics.json"))
     assert "mixed_stages" in codes(result_of(stage(), "summary_lifecycle_metrics.json"))
+
+
+def table(*lines: str) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def test_a_rate_is_read_where_its_name_is_spelled_out_and_offered_rates_stay_offered() -> None:
+    text = table(
+        "qps,target_rate,request_throughput_rps,out_tok_s,total_tok_per_s,mean_ttft_ms",
+        "4,4,3.9,390,1200,110",
+    )
+    run = one(text, "x.csv")
+    assert run.request_throughput_per_s == pytest.approx(3.9)
+    assert run.request_rate_per_s == pytest.approx(4.0)
+    assert run.output_token_throughput_per_s == pytest.approx(390.0)
+    assert run.total_token_throughput_per_s == pytest.approx(1200.0)
+
+
+def test_the_duration_of_a_run_never_stands_for_the_latency_of_a_request() -> None:
+    run = one(table("total_time_ms,e2e_mean,ttft_mean,req_per_s", "60000,1500,200,12"), "x.csv")
+    assert run.e2e is not None
+    assert run.e2e.mean_s == pytest.approx(1.5)
+
+
+def test_a_mean_number_of_requests_in_flight_is_no_cap() -> None:
+    result = result_of(table("concurrency_mean,rate,rps_mean,ttft_mean_ms", "17.9,5,4.7,80"), "x.csv")
+    (run,) = result.runs
+    assert run.max_concurrency is None
+    assert run.achieved_concurrency == pytest.approx(17.9)
+    assert "coordinated_omission" not in codes(result)
+
+
+def test_mean_lengths_follow_from_totals_and_completed_requests() -> None:
+    text = table("Successful Requests,Total Input Tokens,Total Output Tokens,Mean TTFT (ms)", "80,81920,20480,200")
+    run = one(text, "x.csv")
+    assert run.input_tokens_mean == pytest.approx(1024)
+    assert run.output_tokens_mean == pytest.approx(256)
+
+
+def test_a_table_that_says_of_every_request_whether_it_was_answered_is_one_load_point() -> None:
+    text = table("ok,ttft_s,total_s,output_tokens", "True,0.2,2.2,101", "True,0.4,2.4,101", "False,,,0")
+    run = one(text, "x.csv")
+    assert (run.completed, run.failed) == (2, 1)
+    assert run.ttft is not None
+    assert run.ttft.mean_s == pytest.approx(0.3)
+
+
+def test_a_load_sent_at_a_rate_that_never_filled_its_cap_has_no_burst_at_its_start() -> None:
+    load = {"max_concurrency": 50, "duration": 200.0, "completed": 200, "request_throughput": 1.0}
+    assert "start_burst" not in codes(result_of(SERVED | load | {"max_concurrent_requests": 6}))
+    assert "start_burst" in codes(result_of(SERVED | load | {"request_rate": "inf", "max_concurrent_requests": 50}))
+
+
+@pytest.mark.parametrize(("version", "code"), [(1, "guidellm_json_v1"), (2, "guidellm_json_v2")])
+def test_a_report_of_guidellm_is_of_the_kind_it_numbers_itself(version: int, code: str) -> None:
+    metrics = {"time_to_first_token_ms": {"successful": {"mean": 60.0, "count": 5}}}
+    benchmark = {"config": {"strategy": {"type_": "concurrent", "streams": 4}}, "metrics": metrics}
+    assert result_of({"metadata": {"version": version}, "benchmarks": [benchmark]}).format == code

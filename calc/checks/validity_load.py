@@ -126,6 +126,8 @@ def _start_burst(facts: RunFacts) -> ValidityFinding | None:
     sent, users = facts.num_prompts or facts.completed, facts.max_concurrency
     if not sent or users is None or users < SMALLEST_BURST or sent >= BURST_REQUESTS_PER_USER * users:
         return None
+    if facts.request_rate_per_s is not None and facts.peak_concurrency is not None and facts.peak_concurrency < users:
+        return None  # a rate let them in one after the other, and never all were there
     text = msg(
         "{sent:count} requests at concurrency {users:count}: the percentiles show the burst at the start. "
         "Send at least {needed:count}.",

@@ -16,6 +16,7 @@ from data.formats.table import Table
 SAMPLES = 3
 """Values shown beside a guess."""
 _LARGEST_IN_SECONDS: Mapping[str, float] = {"ttft": 10.0, "tpot": 1.0, "itl": 1.0, "e2e": 300.0, "duration": 1e9}
+_YES_OR_NO = frozenset({"true", "false", "yes", "no"})
 _AMBIGUOUS_LATENCY = "ambiguous_latency"
 """A column without unit whose values all stay below this is taken as seconds, else as milliseconds; always asked."""
 
@@ -67,11 +68,19 @@ def resolve_columns(table: Table, corrections: Mapping[str, str] | None = None) 
     cells = [_cells(table, index) for index in range(len(table.headers))]
     commas = [uses_decimal_comma(column) for column in cells]
     everywhere = any(commas) and not all(comma is False for comma in commas)
-    guessed = _settled([understand(header) or HeaderMeaning(code=IGNORE) for header in table.headers])
+    meant = [understand(header) or HeaderMeaning(code=IGNORE) for header in table.headers]
+    guessed = _settled([_of_one_request(meaning, cells[index]) for index, meaning in enumerate(meant)])
     return tuple(
         _column(index, header, guessed[index], cells[index], corrections.get(header), _or(commas[index], everywhere))
         for index, header in enumerate(table.headers)
     )
+
+
+def _of_one_request(meaning: HeaderMeaning, cells: Sequence[str]) -> HeaderMeaning:
+    """``ok`` with True and False in its cells is no count of requests: every row is one."""
+    filled = {cell.strip().lower() for cell in cells if cell.strip()}
+    yes_or_no = meaning.code == "completed" and bool(filled) and filled <= _YES_OR_NO
+    return replace(meaning, code="request_index", assumed=False) if yes_or_no else meaning
 
 
 def _settled(guessed: Sequence[HeaderMeaning]) -> list[HeaderMeaning]:

@@ -87,16 +87,28 @@ def _used(columns: Sequence[Column], table: Table) -> tuple[tuple[Column, ...], 
         key = (column.meaning.code, column.meaning.statistic)
         if column.meaning.code == IGNORE:
             continue
-        if key in used:
-            reason = msg(
-                "column {header} means the same as {first} and was not used: say which one counts.",
-                header=column.header,
-                first=used[key].header,
-            )
-            problems.append(RowProblem(line=table.header_line, reason=reason))
-        else:
+        if key not in used:
             used[key] = column
+            continue
+        left_out, used[key] = _left_out(used[key], column)
+        reason = msg(
+            "column {header} means the same as {first} and was not used: say which one counts.",
+            header=left_out.header,
+            first=used[key].header,
+        )
+        problems.append(RowProblem(line=table.header_line, reason=reason))
     return tuple(used.values()), problems
+
+
+def _left_out(first: Column, second: Column) -> tuple[Column, Column]:
+    """The column left out and the one used: that which spells its meaning out (``request_throughput`` beside ``qps``),
+    else the first."""
+    spelled = [each.meaning.code.replace("_", "") in _letters(each.header) for each in (first, second)]
+    return (first, second) if spelled == [False, True] else (second, first)
+
+
+def _letters(header: str) -> str:
+    return "".join(character for character in header.lower() if character.isalnum())
 
 
 def _run(row: Row, cells: Cells, nominal: bool) -> BenchmarkRun:
@@ -111,9 +123,13 @@ def _run(row: Row, cells: Cells, nominal: bool) -> BenchmarkRun:
             target = f"{target}_{statistic}"
         elif statistic is not None:
             target = f"{target}_{statistic}_s"
+        if target == "max_concurrency" and (value == 0 or value != round(value)):
+            values |= {"achieved_concurrency": value} if value else {}  # a mean, or no cap at all
+            continue
         (values if target in _RECORD_FIELDS else extra)[target] = round(value) if target in _COUNTS else value
     if "error_share" in extra:
         values.setdefault("success_share", 1 - float(extra.pop("error_share")))
+    _complete_lengths(values)
     if "failed_point" in cells.flags:
         extra["failed_point"] = "yes"
     return BenchmarkRun(
@@ -124,6 +140,14 @@ def _run(row: Row, cells: Cells, nominal: bool) -> BenchmarkRun:
         line=row.line,
         flags=_flags(cells, nominal),
     )
+
+
+def _complete_lengths(values: dict[str, Any]) -> None:
+    """Mean lengths of totals over the requests that completed, their definition."""
+    for name in ("input_tokens", "output_tokens"):
+        total, completed = values.get(f"{name}_total"), values.get("completed")
+        if total is not None and completed:
+            values.setdefault(f"{name}_mean", total / completed)
 
 
 def _stats(cells: Cells, name: str) -> LatencyStats | None:

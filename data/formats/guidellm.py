@@ -36,9 +36,15 @@ def looks_like(document: Document) -> bool:
 
 def read(document: Document) -> ReadResult:
     """Every benchmark of the report."""
-    recent = any("config" in piece.benchmark for _, piece in _pieces(objects(document)))
+    recent = any(_is_recent(piece) for _, piece in _pieces(objects(document)))
     code = "guidellm_json_v2" if recent else "guidellm_json_v1"
     return read_pieces(document, code, _pieces(objects(document)), _run)
+
+
+def _is_recent(piece: _Piece) -> bool:
+    """As the report numbers itself; without a number, benchmarks with a ``config`` are of the second kind."""
+    version = part(piece.report, "metadata").get("version")
+    return version != 1 if version in (1, 2) else "config" in piece.benchmark
 
 
 def _pieces(reports: Iterable[tuple[int, JsonObject]]) -> Iterator[tuple[int, _Piece]]:

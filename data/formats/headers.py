@@ -60,8 +60,8 @@ _RANGE_WORD = re.compile(r"(?<![a-z])range(?![a-z])|范围|区间")
 OPEN = frozenset({"ambiguous_throughput", "ambiguous_latency", "ambiguous_batch"})
 """Meanings that are none yet: always asked, never used as one of the others."""
 _BY_RATE_WORD: Mapping[str, str] = {
-    **dict.fromkeys(("output", "decode", "generation", "gen", "输出", "生成"), "output_token_throughput"),
-    **dict.fromkeys(("input", "prompt", "prefill", "输入"), "input_token_throughput"),
+    **dict.fromkeys(("output", "out", "decode", "generation", "gen", "输出", "生成"), "output_token_throughput"),
+    **dict.fromkeys(("input", "in", "prompt", "prefill", "输入"), "input_token_throughput"),
     **dict.fromkeys(("total", "overall", "总", "输入输出"), "total_token_throughput"),
 }
 
