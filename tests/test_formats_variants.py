@@ -227,3 +227,30 @@ def test_a_report_of_guidellm_is_of_the_kind_it_numbers_itself(version: int, cod
     metrics = {"time_to_first_token_ms": {"successful": {"mean": 60.0, "count": 5}}}
     benchmark = {"config": {"strategy": {"type_": "concurrent", "streams": 4}}, "metrics": metrics}
     assert result_of({"metadata": {"version": version}, "benchmarks": [benchmark]}).format == code
+
+
+def test_a_tail_of_slow_answers_after_the_last_request_is_no_saturation() -> None:
+    """360 requests at 6 a second, all of them on time; the last answer comes 10 s later."""
+    report = stage(send_duration=60.0, requested_rate=6.0)
+    report["load_summary"] |= {"count": 360, "schedule_delay": {"mean": 0.0003}}
+    report["successes"] |= {"count": 360, "throughput": {"requests_per_sec": 360 / 70}}
+    assert not {"saturated", "rate_not_reached", "throughput_inconsistent"} & codes(result_of(report))
+    report["load_summary"]["requested_rate"] = 12.0
+    assert {"saturated", "rate_not_reached"} & codes(result_of(report))
+
+
+def test_what_the_server_said_over_all_stages_is_pooled() -> None:
+    report = {"load_summary": {}, "successes": {"count": 1200, "request_latency": {"mean": 3.0, "p99": 9.0}}}
+    assert "mixed_stages" in codes(result_of(report, "summary_prometheus_metrics.json"))
+    assert "mixed_stages" not in codes(result_of(report, "stage_2_prometheus_metrics.json"))
+
+
+def test_a_time_between_tokens_of_all_requests_together_is_no_tpot() -> None:
+    """20 requests at a time, 400 tokens/s in all: 2.5 ms between tokens, 50 ms for each request."""
+    summary = {"Time taken for tests (s)": 50.0, "Succeed requests": 100, "Number of concurrency": 20}
+    rate = {"Throughput(average output tokens per second)": 400.0, "Average time per output token (s)": 0.0025}
+    run = one(summary | rate)
+    assert run.tpot is None
+    assert run.output_token_throughput_per_s == pytest.approx(400.0)
+    per_request = one(summary | rate | {"Average time per output token (s)": 0.05})
+    assert per_request.tpot is not None

@@ -9,6 +9,8 @@ from typing import TypeAlias
 from calc.evidence import Percentiles
 from calc.messages import Message
 
+DRAINED_IN = 2.0
+"""Times the highest percentile known: the slowest request of all is slower, and it ends the run."""
 ERROR, WARNING, INFO = "E", "W", "I"
 """E = cannot be used as it stands, ask; W = a badge on the run; I = information."""
 
@@ -109,6 +111,14 @@ def slowest_s(stats: Percentiles) -> float | None:
     """The highest statistic that is known, seconds."""
     known = [v for v in (stats.p99_s, stats.p95_s, stats.p90_s, stats.p50_s, stats.mean_s) if v is not None]
     return max(known, default=None)
+
+
+def is_drained(facts: RunFacts) -> bool:
+    """A load sent on a schedule: its duration may end with the last request sent, its rate with the last answer."""
+    rate, slowest = facts.request_throughput_per_s, slowest_s(facts.e2e)
+    if facts.schedule_delay_s is None or not rate or not facts.completed or not facts.duration_s or slowest is None:
+        return False
+    return 0 <= facts.completed / rate - facts.duration_s <= DRAINED_IN * slowest
 
 
 def achieved_per_s(facts: RunFacts) -> float | None:

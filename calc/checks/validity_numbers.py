@@ -15,8 +15,8 @@ from calc.checks.run_facts import (
     ValidityFinding,
     achieved_per_s,
     has_tail,
+    is_drained,
     latencies,
-    slowest_s,
 )
 from calc.checks.streaming import buffered, chunk_gap, no_streaming
 from calc.messages import msg
@@ -48,7 +48,7 @@ def _throughput_inconsistent(facts: RunFacts) -> ValidityFinding | None:
 def _throughput_pairs(facts: RunFacts) -> Iterator[tuple[float, float]]:
     """(as written, as it follows from the others), per second."""
     rate, prompt, output = achieved_per_s(facts), facts.input_tokens_mean, facts.output_tokens_mean
-    if facts.request_throughput_per_s is not None and facts.completed and facts.duration_s and not _drained(facts):
+    if facts.request_throughput_per_s is not None and facts.completed and facts.duration_s and not is_drained(facts):
         yield facts.request_throughput_per_s, facts.completed / facts.duration_s
     if rate is None or output is None or "lengths_nominal" in facts.flags:
         return
@@ -56,14 +56,6 @@ def _throughput_pairs(facts: RunFacts) -> Iterator[tuple[float, float]]:
         yield facts.output_token_throughput_per_s, rate * output
     if facts.total_token_throughput_per_s is not None and prompt is not None and prompt + output > 0:
         yield facts.total_token_throughput_per_s, rate * (prompt + output)
-
-
-def _drained(facts: RunFacts) -> bool:
-    """A load sent on a schedule: its duration may end with the last request sent, its rate with the last answer."""
-    rate, slowest = facts.request_throughput_per_s, slowest_s(facts.e2e)
-    if facts.schedule_delay_s is None or not rate or not facts.completed or not facts.duration_s or slowest is None:
-        return False
-    return 0 <= facts.completed / rate - facts.duration_s <= slowest
 
 
 def _throughput_ambiguous(facts: RunFacts) -> ValidityFinding | None:

@@ -27,6 +27,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "Output Throughput (tok/s)",
         "Output token throughput (tok/s)",
         "Throughput(average tokens/s)",
+        "Throughput(average output tokens per second)",
         "Average output tokens per second",
     ),
     "total_throughput": ("Total Throughput (tok/s)", "Total token throughput (tok/s)"),
@@ -50,6 +51,8 @@ _FACTS = {
     "spec_accept_share": "Spec. Accept Rate",
 }
 _PERCENT = 100.0
+_ROUNDING = 0.02
+"""TPOT x output throughput is 1 within this where one is the other's inverse."""
 _ARGUMENTS = ("url", "parallel", "number", "api", "dataset")
 
 
@@ -101,7 +104,7 @@ def _summary(item: JsonObject) -> BenchmarkRun:
         total_token_throughput_per_s=_number(item, "total_throughput"),
         prefix_hit_share=None if hits is None else hits / _PERCENT,
         ttft=_latency(item, "ttft") if completed else None,
-        tpot=_latency(item, "tpot") if completed else None,
+        tpot=_latency(item, "tpot") if completed and not _is_of_all_requests(item) else None,
         itl=_latency(item, "itl") if completed else None,
         e2e=_latency(item, "e2e") if completed else None,
         extra=facts(item, _FACTS),
@@ -125,6 +128,14 @@ def _count(item: JsonObject, name: str) -> int | None:
 def _latency(item: JsonObject, name: str) -> LatencyStats | None:
     key = _key(item, name)
     return latency(item, {"mean_s": key}, MILLI if key.endswith("(ms)") else 1.0)
+
+
+def _is_of_all_requests(item: JsonObject) -> bool:
+    """In the releases of 2024 TPOT is 1 / output throughput: the time between any two tokens, whoever gets them."""
+    gap, rate, users = _number(item, "tpot"), _number(item, "output_throughput"), _number(item, "max_concurrency")
+    if not gap or not rate or not users or users <= 1 or _key(item, "tpot").endswith("(ms)"):
+        return False
+    return abs(gap * rate - 1) < _ROUNDING
 
 
 def _flags(item: JsonObject, completed: float | None) -> tuple[str, ...]:

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import re
-
 from data.formats.collect import known, own_latency
 from data.formats.document import Document
 from data.formats.json_fields import count, number
@@ -27,8 +25,8 @@ _SERVER_PARTS = {
     "prefill": "request_prefill_time",
     "decode": "request_decode_time",
 }
-_STAGE_FILE = re.compile(r"(?:^|[/_\-])stage_(?!-1)", re.IGNORECASE)
-"""The tool's own names of files: ``stage_0_lifecycle_metrics.json``, ``summary_lifecycle_metrics.json``."""
+_STAGE, _SUMMARY = "stage", "summary"
+"""In the tool's own names of files: ``stage_0_lifecycle_metrics.json``, ``summary_prometheus_metrics.json``."""
 _NO_UNIT_SAID = ("kv_cache_usage_percentage", "prefix_cache_hit_percent", "num_preemptions_total")
 """Server figures that are also written as 0 when the metric was not found."""
 
@@ -41,12 +39,13 @@ def looks_like(document: Document) -> bool:
 def read(document: Document) -> ReadResult:
     """One load point of each report."""
     first = next(item for _, item in objects(document) if _has_signature(item))
-    server = _is_server_side(first)
+    server, name = _is_server_side(first), document.name.lower()
+    pooled, of_stage = _SUMMARY in name, _STAGE in name and _SUMMARY not in name
     return read_runs(
         document,
         PROMETHEUS if server else LIFECYCLE,
         signature=_has_signature,
-        run=_server_run if server else lambda item: _run(item, of_stage=bool(_STAGE_FILE.search(document.name))),
+        run=lambda item: _server_run(item, pooled=pooled) if server else _run(item, of_stage=of_stage),
     )
 
 
@@ -113,7 +112,7 @@ def _hit_share(prompt_tokens: JsonObject) -> float | None:
     return per(cached, total) if cached else None
 
 
-def _server_run(item: JsonObject) -> BenchmarkRun:
+def _server_run(item: JsonObject, *, pooled: bool) -> BenchmarkRun:
     """What Prometheus said over the same time; its token counts are not lengths of requests."""
     successes = part(item, "successes")
     found = _latencies(successes, _LATENCIES)
@@ -121,6 +120,7 @@ def _server_run(item: JsonObject) -> BenchmarkRun:
     hit, usage = figures["prefix_cache_hit_percent"], _usage_share(figures["kv_cache_usage_percentage"])
     parts = _latencies(successes, _SERVER_PARTS)
     zero = any(value == 0 for value in figures.values()) or _zero_latency(successes)
+    named = {"server_side": True, "zero_may_be_missing": zero, "mixed_stages": pooled}
     return BenchmarkRun(
         tool="inference-perf (server side)",
         completed=count(successes, "count"),
@@ -140,7 +140,7 @@ def _server_run(item: JsonObject) -> BenchmarkRun:
             queue_len_mean=number(part(successes, "queue_len"), "mean"),
         )
         | {key: value for name, stats in parts.items() for key, value in own_latency(name, stats).items()},
-        flags=("server_side", "zero_may_be_missing") if zero else ("server_side",),
+        flags=tuple(code for code, fires in named.items() if fires),
     )
 
 
