@@ -40,6 +40,7 @@ from ui.sheet.page import Page, compose
 from ui.sheet.plain import breakable, plain
 from ui.sheet.review import Kind, State
 from ui.sheet.svg import load_svg, memory_svg, ticks
+from ui.story.words import missed
 from ui.text import LANGUAGES
 
 A4_PT = (595, 842)
@@ -244,6 +245,15 @@ def test_a_deployment_that_does_not_fit_gives_a_sheet_that_says_by_how_much() ->
     assert {cell for row in page.latency.rows for cell in row.cells[1:4]} == {"does not fit"}
     assert page.options.rows[0].tone == "missed"
     pdf_pages(render_pdf(review, "en"))
+
+
+def test_answers_of_one_token_cannot_miss_a_target_for_itl() -> None:
+    case = example_case()
+    one = {"distribution": "fixed", "value": 1}
+    scenario, _ = read_case({**case, "workload": {**case["workload"], "output_tokens": one, "num_requests": 200}})
+    latency = predict(scenario)
+    assert latency.itl.mean_s is None
+    assert missed(latency, scenario.slo) == []
 
 
 def test_without_targets_nothing_is_met_or_missed() -> None:

@@ -94,11 +94,12 @@ def has_target(slo: Slo) -> bool:
 
 
 def missed(latency: LatencyReport, slo: Slo) -> list[str]:
-    """The metrics whose percentile is over its target."""
+    """The metrics whose percentile is over its target; answers of one token have no ITL that could be."""
     over = []
     for metric in METRICS:
-        limit, value = target(slo, metric), getattr(latency, metric).at(slo.percentile_share)
-        if limit is not None and (value is None or value > limit):
+        limit, told = target(slo, metric), getattr(latency, metric)
+        value = told.at(slo.percentile_share)
+        if limit is not None and told.mean_s is not None and (value is None or value > limit):
             over.append(metric)
     return over
 
