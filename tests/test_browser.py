@@ -93,7 +93,7 @@ def test_a_platform_engineer_goes_from_the_example_to_a_signed_sheet(browser: An
         {"name": "result.json", "mimeType": "application/json", "buffer": json.dumps(MEASURED).encode()}
     )
     wait_until_idle(page)
-    page.get_by_role("button", name="Store 1 load points").click()
+    page.get_by_role("button", name="Store 1 load point").click()
     wait_until_idle(page)
     assert metrics(page)[0] == "1"
     assert "not measured" not in metrics(page)[1:3], "the error of TTFT and TPOT is stated"
@@ -174,13 +174,13 @@ def test_a_server_killed_during_an_upload_opens_again_with_earlier_rows_whole(br
             {"name": "a.json", "mimeType": "application/json", "buffer": json.dumps(MEASURED).encode()}
         )
         wait_until_idle(page)
-        page.get_by_role("button", name="Store 1 load points").click()
+        page.get_by_role("button", name="Store 1 load point").click()
         wait_until_idle(page)
         second = MEASURED | {"request_rate": 5.0}
         upload.set_input_files(
             {"name": "b.json", "mimeType": "application/json", "buffer": json.dumps(second).encode()}
         )
-        page.get_by_role("button", name="Store 1 load points").click()
+        page.get_by_role("button", name="Store 1 load point").click()
         process.send_signal(signal.SIGKILL)
         process.wait()
     with serving(store) as (url, _):

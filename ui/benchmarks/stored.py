@@ -25,12 +25,13 @@ def show(asked: Asked) -> None:
     kept, files = found.kept(asked), found.files()
     if files:
         _files(files, kept)
-        _runs(kept)
-        gpu_logs.stored(kept.stored)
     else:
         st.info(t("Nothing is stored yet: upload a result first."))
     if state.get(REMOVED):
         st.button(t("Bring the removed file back"), key="stored_undo", icon=":material/undo:", on_click=_undo)
+    if files:
+        _runs(kept)
+        gpu_logs.stored(kept.stored)
     ledger.exports()
     ledger.trail()
 

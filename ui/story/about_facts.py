@@ -74,9 +74,11 @@ def missing(stored: Iterable[StoredRun]) -> tuple[str, ...]:
 def question(stored: Sequence[StoredRun], facts: Sequence[str]) -> str:
     """Why this is asked, and of how many runs."""
     names = t(", ").join(label(fact) for fact in facts)
+    if len(stored) == 1:
+        return t("Not said by the file: {names}. What you do not know stays open.", names=names)
     return t(
-        "Not said by the file ({number:count} load points): {names}. One answer holds for all of them; what you do not "
-        "know stays open.",
+        "Not said by the file ({number:count} load points): {names}. One answer holds for all of them; runs that "
+        "differ are answered file by file under In the store. What you do not know stays open.",
         number=len(stored), names=names,
     )  # fmt: skip
 

@@ -194,7 +194,7 @@ def status(look: Look, now_s: float) -> str:
     if look.recording is None:
         return " ".join([seen, t("Not recorded.")]).strip()
     recorded = t("Recording paused.") if look.paused else t(
-        "Recording every {interval:.3g} s: {count:count} scrapes so far.",
+        "Recording every {interval:.3g} s; scrapes so far: {count:count}.",
         interval=look.recording.interval_s, count=look.written,
     )  # fmt: skip
     return " ".join([seen, recorded]).strip()

@@ -139,7 +139,13 @@ def gpus_note() -> str:
 
 
 def sessions(
-    later: int, requests: int, away_s: tuple[float, ...] | None, stay_s: float | None, alive_share: float | None
+    later: int,
+    requests: int,
+    away_s: tuple[float, ...] | None,
+    stay_s: float | None,
+    alive_share: float | None,
+    *,
+    has_room: bool = True,
 ) -> list[str]:
     """Who comes back, after how long, and whether the blocks are still there."""
     if not later:
@@ -156,7 +162,7 @@ def sessions(
         lines.append(t("They come back after {p50} (P50), {p90} (P90), {p99} (P99).", p50=median, p90=p90, p99=p99))
     if stay_s is not None:
         lines.append(t("An unused block stays {stay} in today's room.", stay=duration(stay_s)))
-    elif away_s is not None:
+    elif away_s is not None and has_room:
         lines.append(t("Today's room never fills with this log: nothing is evicted."))
     if alive_share is not None:
         lines.append(t("{share:pct} of them find the whole prompt of the turn before.", share=alive_share))
@@ -174,6 +180,8 @@ def limit_rows(advice: LimitAdvice) -> Rows:
 
 def limit_advice(advice: LimitAdvice) -> str:
     """How long blocks are to be kept."""
+    if not advice.without_share:
+        return t("Nothing is found in today's room, with a limit or without.")
     if advice.enough_s is None:
         return t("Every limit tried here costs more than {share:pct} of the hits: set none.", share=NEXT_TO_NOTHING)
     return t(

@@ -35,7 +35,9 @@ def findings(held: Sequence[StoredRun | StoredGpuLog]) -> str:
     """How many findings of each kind, gravest first."""
     every = [warning.severity for one in held for warning in one.warnings]
     names = {"E": t("to clear up"), "W": t("warnings"), "I": t("remarks")}
-    told = [f"{every.count(code)} {name}" for code, name in names.items() if code in every]
+    single = names | {"W": t("warning"), "I": t("remark")}
+    counts = {code: every.count(code) for code in names if code in every}
+    told = [f"{count} {(single if count == 1 else names)[code]}" for code, count in counts.items()]
     return ", ".join(told) or t("none")
 
 

@@ -15,8 +15,8 @@ from ui.text import t
 
 _SIGNS = dict(zip(about_validity.ORDER, ("✕", "!", "i"), strict=True))
 _SAID: tuple[Callable[[int], Message], ...] = (
-    lambda count: msg("{number:count} load points", number=count),
-    lambda count: msg("{number:count} metrics snapshots", number=count),
+    lambda count: msg("1 load point") if count == 1 else msg("{number:count} load points", number=count),
+    lambda count: msg("1 metrics snapshot") if count == 1 else msg("{number:count} metrics snapshots", number=count),
     lambda count: msg("1 GPU log") if count == 1 else msg("{number:count} GPU logs", number=count),
     lambda count: msg("1 companion file") if count == 1 else msg("{number:count} companion files", number=count),
 )
@@ -51,7 +51,11 @@ def held(items: Sequence[BundleItem]) -> Message:
     found = [say(count) for say, count in zip(_SAID, number(items), strict=True) if count]
     if not found:
         return msg("{number:count} load points", number=0)
-    return reduce(lambda first, second: msg("{first} and {second}", first=first, second=second), found)
+    *most, last = found
+    if not most:
+        return last
+    listed = reduce(lambda first, second: msg("{first}, {second}", first=first, second=second), most)
+    return msg("{first} and {second}", first=listed, second=last)
 
 
 def amount(items: Sequence[BundleItem]) -> str:
@@ -74,8 +78,8 @@ def stored(items: Sequence[BundleItem], known: int) -> Message:
 def kind(result: ReadResult) -> str:
     """The format, and what it holds."""
     counts = (
-        t("{number:count} load points", number=len(result.runs)) if result.runs else "",
-        t("{number:count} metrics snapshots", number=len(result.snapshots)) if result.snapshots else "",
+        t(_SAID[0](len(result.runs))) if result.runs else "",
+        t(_SAID[1](len(result.snapshots))) if result.snapshots else "",
         t("readings of GPUs") if result.gpu_logs else "",
         t("no load point of its own: it completes another file") if COMPANION_NOTE in result.notes else "",
         t("start-up log") if result.startup is not None else "",

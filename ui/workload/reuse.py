@@ -135,7 +135,10 @@ def _sessions(asked: Asked, given: found.Given, seen: found.Seen, today: found.G
     parts.section(t("Sessions and time limits"))
     stay_s = found.stay(asked, given, free)
     back = seen.back
-    parts.bullets(about_reuse.sessions(back.later_turns, given.trace.requests, back.away_s, stay_s, today.alive_share))
+    lines = about_reuse.sessions(
+        back.later_turns, given.trace.requests, back.away_s, stay_s, today.alive_share, has_room=free > 0
+    )
+    parts.bullets(lines)
     if advice := found.limits(asked, given, free):
         st.caption(parts.escape(about_reuse.limit_advice(advice)))
         parts.table(about_reuse.limit_rows(advice), "reuse_limits")
