@@ -268,13 +268,13 @@ def planned_name(planned: PlannedCell) -> str:
 def before(planned: PlannedCell, target: Target) -> str:
     """What is run before each run, as shell: empty the cache, read the counters, watch the GPUs."""
     reset = [shlex.join(target.reset)] if target.reset else []
-    gpus = f"{GPU_LOG} > {RESULTS}/gpu-{planned.name}.csv &"
-    return "\n".join([*reset, _scrape(planned, target, "before"), gpus])
+    gpus = f"{GPU_LOG} > {RESULTS}/gpu-{planned.name}.csv & gpu_log=$!"
+    return "\n".join([f"mkdir -p {RESULTS}", *reset, _scrape(planned, target, "before"), gpus])
 
 
 def after(planned: PlannedCell, target: Target) -> str:
     """What is run after each run."""
-    return _scrape(planned, target, "after")
+    return "\n".join(["kill $gpu_log", _scrape(planned, target, "after")])
 
 
 def _scrape(planned: PlannedCell, target: Target, when: str) -> str:
