@@ -39,9 +39,8 @@ def read_declaration(given: Any, own_gpus: Collection[str] = ()) -> tuple[RunDec
         else None,
     )
     by = fields.text(BY) or COMMAND_LINE
-    unknown = fields.unknown()
-    if unknown:
-        raise InputError(unknown[0])
+    for text in fields.unknown():
+        raise InputError(msg("{text} Nothing was declared: correct the name of the field.", text=text))
     if declaration == RunDeclaration():
         raise InputError(msg("the declaration names no fact: add one, such as gpu or strategy."))
     return declaration, one_line(by, BY)

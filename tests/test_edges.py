@@ -61,7 +61,8 @@ def test_an_own_gpu_without_figures_is_named_and_never_guessed(app: AppTest) -> 
     for page in PAGES:
         open_page(app, page)
         assert_clean(app)
-        assert all("not known" in error for error in errors(app)), page
+        if page != "live_engine":  # there it is the verdict on the sample that is red
+            assert all("not known" in error for error in errors(app)), page
 
 
 def test_what_cannot_be_predicted_is_to_be_measured_first(app: AppTest) -> None:

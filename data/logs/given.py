@@ -18,7 +18,7 @@ HEAD_BYTES = 512 * 1024
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 _OTHERS = (
     (b"PK\x03\x04", msg("zip archive or Excel workbook")),
-    (b"\xd0\xcf\x11\xe0", msg("old Excel workbook")),
+    (b"\xd0\xcf\x11\xe0", msg("workbook of an old Excel")),
     (b"SQLite format 3", msg("SQLite database")),
     (b"%PDF", msg("PDF document")),
     (b"\x89PNG", msg("picture")),

@@ -82,7 +82,7 @@ def _refuse_missing(log: Understood) -> None:
     if log.missing:
         raise InputError(
             msg(
-                "{file}: no column was found for {fields}: say which of {headers} they are.",
+                "{file}: no column was found for {fields}; the file has {headers}: say which column it is.",
                 file=log.name,
                 fields=", ".join(log.missing),
                 headers=", ".join(log.sample.headers[:20]),
