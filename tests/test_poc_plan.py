@@ -323,3 +323,14 @@ def test_the_command_line_prints_a_cell_a_line_and_sums_up_beside_it() -> None:
     refused = CliRunner().invoke(main, ["plan", "--set", "tiny"])
     assert refused.exit_code == 1
     assert "minimal, recommended, full" in json.loads(refused.stdout)["error"]
+
+
+def test_the_server_listens_where_the_load_generator_asks() -> None:
+    def started(engine: str, port: int | None) -> str:
+        return start_of(_deploy(engine), CacheStrategy.PREFIX, 10**9, launch_of, port).command
+
+    assert "--port 8000" in started("sglang", 8000)
+    assert "--port" not in started("sglang", 30000)
+    assert "--port" not in started("vllm", 8000)
+    assert "--port 9000" in started("vllm", 9000)
+    assert "--port" not in started("sglang", None)

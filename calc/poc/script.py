@@ -6,6 +6,7 @@ import itertools
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from calc.deployment import Deployment
 from calc.errors import InputError
@@ -45,7 +46,14 @@ class Target:
 
     def start(self, plan: Plan, strategy: CacheStrategy) -> Launch:
         """The start command of a strategy."""
-        return start_of(self.deployment, strategy, plan.host_bytes, self.launch_of)
+        return start_of(self.deployment, strategy, plan.host_bytes, self.launch_of, self._port)
+
+    @property
+    def _port(self) -> int | None:
+        try:
+            return urlsplit(self.base_url).port
+        except ValueError:
+            return None
 
     @property
     def reset(self) -> tuple[str, ...]:

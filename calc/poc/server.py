@@ -31,6 +31,8 @@ OBSERVED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 RESETS: Mapping[str, str] = MappingProxyType({"vllm": "/reset_prefix_cache", "sglang": "/flush_cache"})
 """Empties the prefix cache between runs; vLLM has it only with VLLM_SERVER_DEV_MODE=1."""
 DEV_MODE = "VLLM_SERVER_DEV_MODE=1"
+PORTS: Mapping[str, int] = MappingProxyType({"vllm": 8000, "sglang": 30000, "tensorrt-llm": 8000})
+"""Where each engine listens unless it is told otherwise (the engines' own argument parsers)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +43,24 @@ class _Extra:
 
 
 def start_of(
-    deployment: Deployment, strategy: CacheStrategy, host_bytes: int, launch_of: Callable[[Deployment], Launch]
+    deployment: Deployment,
+    strategy: CacheStrategy,
+    host_bytes: int,
+    launch_of: Callable[[Deployment], Launch],
+    port: int | None = None,
 ) -> Launch:
-    """One replica's start command under a strategy; everything else stays as the deployment has it."""
+    """One replica's start command under a strategy; everything else stays as the deployment has it.
+
+    ``port`` is the one that the load generator will ask, where its address names one.
+    """
     reuse = strategy in (CacheStrategy.PREFIX, CacheStrategy.OFFLOAD)
     base = launch_of(replace(deployment, prefix_caching=reuse))
     engine = deployment.engine.id
     extra = _OFFLOAD[engine](deployment, host_bytes) if strategy is CacheStrategy.OFFLOAD else _Extra()
     head = (DEV_MODE,) if engine == "vllm" else ()
     files = dict(base.files)
-    words = (*head, *base.words, *OBSERVED[engine], *extra.words)
+    listening = ("--port", str(port)) if port not in (None, PORTS[engine]) else ()
+    words = (*head, *base.words, *listening, *OBSERVED[engine], *extra.words)
     if extra.yaml:
         files[OPTIONS_FILE] = _with_option(files.get(OPTIONS_FILE, ""), extra.yaml)
         if "--extra_llm_api_options" not in words:
