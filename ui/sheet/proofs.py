@@ -98,8 +98,8 @@ def _runtime(scenario: Scenario, evidence: Sequence[Evidence], runs: Sequence[Be
     own = [run for run in runs if same_deployment(run, scenario.deployment)]
     seen = [one for one in _measured(evidence) if one.metric.startswith(RUNTIME_METRICS)]
     busy, peak = (_figure(evidence, metric) for metric in ("gpu_utilisation_share", "gpu_memory_peak_bytes"))
-    days = [day for day in (*(run.date for run in own), *(one.date for one in seen)) if iso_day(day)]
-    newest = max((str(day) for day in days), default="")[:10]
+    days = map(iso_day, (*(run.date for run in own), *(one.date for one in seen)))
+    newest = max((day.isoformat() for day in days if day), default="")
     return Proof(
         kind=Kind.RUNTIME,
         state=_runtime_state(own, seen, newest, filing.created_at),

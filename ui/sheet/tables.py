@@ -103,7 +103,7 @@ def _latency(row: NumberRow, names: Sequence[str]) -> Iterator[Row]:
         label = plain(t("{metric} ({tool})", metric=label, tool=row.measured[0].source), OWNER_LIMIT)
         values = _columns(row.measured, names)
     origin = (*row.measured, *row.figures)[0]
-    yield _row(label, values, _target(row), row.passes, origin.provenance, plain(origin.date, DAY))
+    yield _row(label, values, _target(row), row.passes, origin.provenance, plain(origin.date[:DAY], DAY))
 
 
 def _columns(figures: Sequence[Figure], names: Sequence[str]) -> list[str]:
@@ -137,7 +137,7 @@ def _number(row: NumberRow) -> Row:
         _target(row),
         row.passes,
         used[0].provenance,
-        plain(used[0].date, DAY),
+        plain(used[0].date[:DAY], DAY),
     )
 
 
@@ -224,7 +224,7 @@ def proofs_table(proofs: Sequence[Proof]) -> Table:
 
 
 def _state(proof: Proof) -> str:
-    return f"{t(STATES[proof.state])} {plain(proof.date, 10)}".strip()
+    return f"{t(STATES[proof.state])} {plain(proof.date[:DAY], DAY)}".strip()
 
 
 def _owners(parties: Sequence[Party]) -> str:
