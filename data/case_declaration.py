@@ -39,8 +39,9 @@ def read_declaration(given: Any, own_gpus: Collection[str] = ()) -> tuple[RunDec
         else None,
     )
     by = fields.text(BY) or COMMAND_LINE
-    for text in fields.unknown():
-        raise InputError(msg("{text} Nothing was declared: correct the name of the field.", text=text))
+    unknown = fields.unknown()
+    if unknown:
+        raise InputError(msg("{text} Nothing was declared: correct the name of the field.", text=unknown[0]))
     if declaration == RunDeclaration():
         raise InputError(msg("the declaration names no fact: add one, such as gpu or strategy."))
     return declaration, one_line(by, BY)

@@ -81,7 +81,7 @@ def _lengths_missing(facts: RunFacts) -> ValidityFinding | None:
 
 
 def _model_missing(facts: RunFacts) -> ValidityFinding | None:
-    if facts.model or "needs_companion" in facts.flags:
+    if (facts.model or "").strip() or "needs_companion" in facts.flags:
         return None
     text = msg("the file does not name the model: choose it.")
     return ValidityFinding(code="model_missing", severity=INFO, text=text, fields=("model",))
