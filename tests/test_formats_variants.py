@@ -254,3 +254,26 @@ def test_a_time_between_tokens_of_all_requests_together_is_no_tpot() -> None:
     assert run.output_token_throughput_per_s == pytest.approx(400.0)
     per_request = one(summary | rate | {"Average time per output token (s)": 0.05})
     assert per_request.tpot is not None
+
+
+def test_a_column_with_a_decimal_concurrency_holds_means_in_every_row() -> None:
+    runs = result_of(table("concurrency,qps,ttft_ms,e2e_ms", "0.5,0.2,80,900", "40,15,200,4000"), "x.csv").runs
+    assert [(run.max_concurrency, run.achieved_concurrency) for run in runs] == [(None, 0.5), (None, 40.0)]
+
+
+def test_an_e2e_without_unit_counts_as_the_ttft_beside_it_does() -> None:
+    """74 and 91 are seconds by size alone; beside a TTFT of 72 no answer takes a thousand of them."""
+    run = one(table("concurrency,qps,time to first token,total latency", "1,10,72.5,91"), "x.csv")
+    assert run.e2e is not None
+    assert run.e2e.mean_s == pytest.approx(0.091)
+    run = one(table("concurrency,qps,time to first token,total latency", "1,0.1,350,9.5"), "x.csv")
+    assert run.e2e is not None
+    assert run.e2e.mean_s == pytest.approx(9.5)
+
+
+def test_a_latency_said_to_be_an_average_goes_before_the_length_of_the_run() -> None:
+    header = "num_samples,num_error_samples,total_latency(ms),seq_throughput(seq/sec),avg_sequence_latency(ms)"
+    run = one(table(header, "500,2,400000,1.25,8000"), "x.csv")
+    assert run.e2e is not None
+    assert run.e2e.mean_s == pytest.approx(8.0)
+    assert (run.num_prompts, run.failed, run.request_throughput_per_s) == (500, 2, 1.25)

@@ -70,10 +70,38 @@ def resolve_columns(table: Table, corrections: Mapping[str, str] | None = None) 
     everywhere = any(commas) and not all(comma is False for comma in commas)
     meant = [understand(header) or HeaderMeaning(code=IGNORE) for header in table.headers]
     guessed = _settled([_of_one_request(meaning, cells[index]) for index, meaning in enumerate(meant)])
-    return tuple(
+    columns = tuple(
         _column(index, header, guessed[index], cells[index], corrections.get(header), _or(commas[index], everywhere))
         for index, header in enumerate(table.headers)
     )
+    return _agreed(columns, cells)
+
+
+def _agreed(columns: tuple[Column, ...], cells: Sequence[Sequence[str]]) -> tuple[Column, ...]:
+    """E2E without a unit counts in ms beside such a TTFT in ms that it is not below: no answer takes 1,000 TTFTs."""
+    first = _largest(columns, cells, code="ttft", unit="ms")
+    whole = _largest(columns, cells, code="e2e", unit="s")
+    if first is None or whole is None or whole < first:
+        return columns
+    return tuple(
+        replace(column, meaning=replace(column.meaning, unit="ms")) if _is_assumed(column, "e2e", "s") else column
+        for column in columns
+    )
+
+
+def _is_assumed(column: Column, code: str, unit: str) -> bool:
+    return column.assumed and (column.meaning.code, column.meaning.unit) == (code, unit)
+
+
+def _largest(columns: Sequence[Column], cells: Sequence[Sequence[str]], *, code: str, unit: str) -> float | None:
+    values = [
+        number.value
+        for column in columns
+        if _is_assumed(column, code, unit)
+        for number in _numbers(cells[column.index], column.decimal_comma)
+        if number.unit is None
+    ]
+    return max(values, default=None)
 
 
 def _of_one_request(meaning: HeaderMeaning, cells: Sequence[str]) -> HeaderMeaning:

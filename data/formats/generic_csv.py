@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from calc.messages import msg
@@ -39,6 +40,7 @@ _RESULTS = (
     "total_token_throughput_per_s",
 )
 """What a run can find out besides latencies."""
+_AVERAGE = ("avg", "average", "mean")
 _AMBIGUOUS = {"ambiguous_latency": "latency_ambiguous", "ambiguous_batch": "batch_ambiguous"}
 """Note codes of columns that are kept under a name of their own and never used as a TTFT, an E2E or a concurrency."""
 _RECORD_FIELDS = frozenset(BenchmarkRun.__dataclass_fields__)
@@ -53,7 +55,19 @@ def read_table(document: Document, table: Table, corrections: Mapping[str, str] 
     notes = _notes(columns, cells)
     if is_per_request(columns):
         return finish(document, FORMAT, one_run(cells), problems, (*notes, "per_request_file"))
-    return finish(document, FORMAT, [run for _, run in taken], problems, notes)
+    return finish(document, FORMAT, _means_in_flight([run for _, run in taken]), problems, notes)
+
+
+def _means_in_flight(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:
+    """Where a row's concurrency has decimals the column holds means, and a round one beside it is no cap either."""
+    if not any(run.achieved_concurrency is not None for run in runs):
+        return list(runs)
+    return [
+        replace(run, max_concurrency=None, achieved_concurrency=float(run.max_concurrency))
+        if run.max_concurrency is not None and run.achieved_concurrency is None
+        else run
+        for run in runs
+    ]
 
 
 def _taken(table: Table, columns: Sequence[Column], problems: list[RowProblem]) -> Iterator[tuple[Cells, BenchmarkRun]]:
@@ -101,10 +115,15 @@ def _used(columns: Sequence[Column], table: Table) -> tuple[tuple[Column, ...], 
 
 
 def _left_out(first: Column, second: Column) -> tuple[Column, Column]:
-    """The column left out and the one used: that which spells its meaning out (``request_throughput`` beside ``qps``),
-    else the first."""
-    spelled = [each.meaning.code.replace("_", "") in _letters(each.header) for each in (first, second)]
+    """The column left out and the one used: that which spells its meaning out (``request_throughput`` beside ``qps``)
+    or says its statistic (``avg_latency`` beside ``total_latency``), else the first."""
+    spelled = [_is_spelled_out(each) for each in (first, second)]
     return (first, second) if spelled == [False, True] else (second, first)
+
+
+def _is_spelled_out(column: Column) -> bool:
+    letters = _letters(column.header)
+    return column.meaning.code.replace("_", "") in letters or letters.startswith(_AVERAGE)
 
 
 def _letters(header: str) -> str:
