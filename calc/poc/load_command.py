@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from calc.messages import Message
 from calc.poc.repetition import RepeatedLoad
+from calc.ways.launch import in_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +59,7 @@ class LoadCommand:
     @property
     def lines(self) -> str:
         """The same, each option on a line of its own."""
-        broken = (f" \\\n    {word}" if word.startswith("--") else f" {word}" for word in map(shlex.quote, self.words))
-        return "".join(broken).strip()
+        return in_lines(self.words)
 
 
 def flags(pairs: Mapping[str, str | int]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from calc.deployment import Deployment
@@ -41,8 +41,13 @@ class Launch:
     @property
     def lines(self) -> str:
         """The same, each flag with its value on a line of its own."""
-        broken = (f" \\\n    {word}" if word.startswith("--") else f" {word}" for word in map(shlex.quote, self.words))
-        return "".join(broken).strip()
+        return in_lines(self.words)
+
+
+def in_lines(words: Sequence[str]) -> str:
+    """A command quoted for a POSIX shell, each flag with its value on a line of its own."""
+    broken = (f" \\\n    {word}" if word.startswith("--") else f" {word}" for word in map(shlex.quote, words))
+    return "".join(broken).strip()
 
 
 def launch(deployment: Deployment, usual: Engine | None = None, checkpoint: ModelSpec | None = None) -> Launch:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from data.formats.collect import read_pieces
 from data.formats.csv_rows import cell_number, csv_rows, first_cells
 from data.formats.document import Document
 from data.formats.nvidia_metrics import Metric, Metrics, filled, has_reasoning
+from data.formats.pieces import read_pieces
 from data.records import BenchmarkRun, ReadResult
 
 _DISTRIBUTION = {"Metric", "avg", "min", "max"}

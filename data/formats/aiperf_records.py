@@ -8,11 +8,11 @@ from functools import lru_cache
 
 from calc.messages import Message
 from calc.units import NANO
-from data.formats.collect import read_pieces
 from data.formats.document import Document
 from data.formats.json_fields import text
 from data.formats.json_objects import JsonObject, any_object, objects, part
 from data.formats.nvidia_metrics import Metric, seconds_of
+from data.formats.pieces import read_pieces
 from data.formats.request_columns import RequestColumns
 from data.formats.request_figures import column, summed_up
 from data.formats.row_checks import RefusedRow

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from data.formats.collect import read_pieces
 from data.formats.csv_rows import cell_number, csv_rows, first_cells, named_rows
 from data.formats.document import Document
 from data.formats.json_fields import MAX_TEXT, count, fact, number, text
 from data.formats.json_objects import JsonObject, first_objects, objects, part
 from data.formats.nvidia_metrics import Metric, Metrics, filled
+from data.formats.pieces import read_pieces
 from data.records import BenchmarkRun, ReadResult
 
 _STATISTIC = re.compile(r"^(?P<name>.+)_(?P<statistic>avg|p\d+|std|min|max|sum|count)$")

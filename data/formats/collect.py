@@ -1,43 +1,17 @@
-"""Pieces of a file as load points: one piece, one run, and a piece that contradicts itself is listed with its line."""
+"""What readers collect along the way: objects deep down, the first text, further facts, latencies of a tool's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from data.formats.document import Document
 from data.formats.json_objects import JsonObject
-from data.formats.result import finish
-from data.formats.row_checks import RefusedRow, check_row
-from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
+from data.records import LatencyStats
 
 Piece = TypeVar("Piece")
 _STATISTICS = ("mean_s", "p50_s", "p90_s", "p95_s", "p99_s", "std_s")
 _LATEST_S = 4_102_444_800
 """The year 2100: a larger number is no date in seconds since 1970."""
-
-
-def read_pieces(
-    document: Document,
-    code: str,
-    pieces: Iterable[tuple[int, Piece]],
-    run: Callable[[Piece], BenchmarkRun],
-    notes: Iterable[str] = (),
-) -> ReadResult:
-    """One load point of each piece (line, content)."""
-    runs: list[BenchmarkRun] = []
-    problems: list[RowProblem] = []
-    for line, piece in pieces:
-        try:
-            found = replace(run(piece), line=line)
-            check_row(found)
-        except RefusedRow as refused:
-            problems.append(RowProblem(line=line, reason=refused.reason))
-        else:
-            runs.append(found)
-    return finish(document, code, runs, (*document.problems, *problems), notes)
 
 
 def below(item: Any, *keys: str) -> JsonObject:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from calc.units import MILLI
-from data.formats.collect import below, first_text, known, own_latency, read_pieces, utc_text
+from data.formats.collect import below, first_text, known, own_latency, utc_text
 from data.formats.document import Document
 from data.formats.guidellm_terms import flags_of, is_prefix_shared, load_of
 from data.formats.json_fields import count, number, text
 from data.formats.json_objects import JsonObject, first_objects, latency, objects, part
+from data.formats.pieces import read_pieces
 from data.records import BenchmarkRun, LatencyStats, ReadResult
 
 _NAMES = {"mean_s": "mean", "p50_s": "median", "p90_s": "p90", "p95_s": "p95", "p99_s": "p99", "std_s": "std_dev"}

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from calc.units import MILLI
-from data.formats.collect import first_text, own_latency, read_pieces
+from data.formats.collect import first_text, own_latency
 from data.formats.csv_rows import cell_number, csv_rows, first_cells, named_rows
 from data.formats.document import Document
 from data.formats.guidellm_terms import flags_of, is_prefix_shared, load_of_label
 from data.formats.json_objects import JsonObject, latency
+from data.formats.pieces import read_pieces
 from data.records import BenchmarkRun, LatencyStats, ReadResult
 
 ONE_ROW, THREE_ROWS = "guidellm_csv_1row", "guidellm_csv_3row"

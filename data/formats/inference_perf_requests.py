@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from data.formats.collect import below, read_pieces
+from data.formats.collect import below
 from data.formats.document import Document
 from data.formats.json_objects import JsonObject, any_object, objects, part
+from data.formats.pieces import read_pieces
 from data.formats.request_columns import RequestColumns
 from data.formats.request_figures import Column, column, figure, summed_up
 from data.records import BenchmarkRun, ReadResult

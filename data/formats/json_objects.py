@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeAlias
 
 from data.formats.document import Document
 from data.formats.json_fields import fact, number
 from data.formats.json_values import JsonValue
-from data.formats.result import finish
-from data.formats.row_checks import RefusedRow, check_row
-from data.records import BenchmarkRun, LatencyStats, ReadResult, RowProblem
+from data.formats.pieces import read_pieces
+from data.records import BenchmarkRun, LatencyStats, ReadResult
 
 JsonObject: TypeAlias = Mapping[str, Any]
 LOOKED_AT = 1_000
@@ -54,19 +52,8 @@ def read_runs(
     notes: Iterable[str] = (),
 ) -> ReadResult:
     """One load point of each object with the signature; an object that contradicts itself is listed with its line."""
-    runs: list[BenchmarkRun] = []
-    problems: list[RowProblem] = []
-    for line, item in objects(document):
-        if not signature(item):
-            continue
-        try:
-            found = replace(run(item), line=line)
-            check_row(found)
-        except RefusedRow as refused:
-            problems.append(RowProblem(line=line, reason=refused.reason))
-        else:
-            runs.append(found)
-    return finish(document, code, runs, (*document.problems, *problems), notes)
+    found = ((line, item) for line, item in objects(document) if signature(item))
+    return read_pieces(document, code, found, run, notes)
 
 
 def part(item: JsonObject, key: str) -> JsonObject:

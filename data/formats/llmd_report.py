@@ -10,11 +10,12 @@ from typing import Any
 
 from calc.messages import msg
 from calc.units import MILLI, SECONDS_PER_HOUR, SECONDS_PER_MINUTE
-from data.formats.collect import below, first_text, known, own_latency, read_pieces, utc_text
+from data.formats.collect import below, first_text, known, own_latency, utc_text
 from data.formats.document import Document
 from data.formats.guidellm_terms import flags_of
 from data.formats.json_fields import MAX_TEXT, count, number, text
 from data.formats.json_objects import JsonObject, any_object, latency, objects, part
+from data.formats.pieces import read_pieces
 from data.formats.row_checks import RefusedRow
 from data.records import BenchmarkRun, LatencyStats, ReadResult
 

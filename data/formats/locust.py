@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from calc.units import MILLI
-from data.formats.collect import own_latency, read_pieces
+from data.formats.collect import own_latency
 from data.formats.csv_rows import cell_number, csv_rows, first_cells, named_rows
 from data.formats.document import Document
 from data.formats.json_objects import latency
+from data.formats.pieces import read_pieces
 from data.formats.result import companion
 from data.records import BenchmarkRun, LatencyStats, ReadResult
 

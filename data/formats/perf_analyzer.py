@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calc.units import MICRO
-from data.formats.collect import read_pieces
 from data.formats.csv_rows import cell_number, csv_rows, first_cells, named_rows
 from data.formats.document import Document
 from data.formats.json_objects import latency
+from data.formats.pieces import read_pieces
 from data.records import BenchmarkRun, ReadResult
 
 _SIGNS = frozenset({"Inferences/Second", "Client Send"})
