@@ -18,6 +18,9 @@ from calc.units import SECONDS_PER_HOUR
 from data.case import read_case
 from data.checkpoint import launch_of
 
+POINTS = 100
+"""Percentage points in the whole."""
+
 RECORDED = (
     msg("the tool's own result file, with its single requests"),
     msg("the server's counters before and after the run"),
@@ -115,9 +118,10 @@ def check(planned: PlannedCell) -> Message:
             tolerance=HIT_TOLERANCE,
         )
     return msg(
-        "Hits by queries of the server's counters must be {expected:pct}, at most {tolerance:pct} off; the start can "
-        "take up to {start:pct} more. Otherwise the load was not what the command says.",
+        "Hits by queries of the server's counters must be {expected:pct}, at most {tolerance:count} points off; "
+        "equal prompts of the start that miss together can lower it by {start:pct} more. Otherwise the load was not "
+        "what the command says.",
         expected=planned.expected_hit_share,
-        tolerance=HIT_TOLERANCE,
+        tolerance=round(HIT_TOLERANCE * POINTS),
         start=planned.start_miss_share,
     )

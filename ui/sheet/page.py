@@ -15,7 +15,7 @@ from ui.palette import PROVENANCE_COLOURS
 from ui.sheet import tables
 from ui.sheet.codec import SHORT_HASH, review_hash
 from ui.sheet.plain import plain
-from ui.sheet.review import Filing, Party, Review, Status, Verdict
+from ui.sheet.review import Filing, Kind, Party, Review, State, Status, Verdict
 from ui.sheet.svg import load_svg, memory_svg
 from ui.sheet.tables import PARTIES, Table, say
 from ui.text import current, speaking, t
@@ -277,12 +277,17 @@ def _calibrated(given: object) -> list[str]:
     return [t("calibrated on {number:count} measured points", number=len(given))] if isinstance(given, list) else []
 
 
+def _measured(review: Review) -> str:
+    runtime = any(one.kind is Kind.RUNTIME and one.state is not State.MISSING for one in review.proofs)
+    return t("measured runs and metrics: see Evidence") if runtime else t("no upload or measurement is attached")
+
+
 def _footer(review: Review) -> str:
     ids = ", ".join(plain(one[:SHORT_HASH], SHORT_HASH) for one in review.filing.snapshot_ids[:MAX_IDS])
     parts = [
         t("Plimsoll, calculation {version}", version=review.model_version),
         *_calibrated(review.case.get("calibration")),
         t("sheet {hash}", hash=review_hash(review)[:SHORT_HASH]),
-        t("rests on {ids}", ids=ids) if ids else t("no upload or measurement is attached"),
+        t("rests on {ids}", ids=ids) if ids else _measured(review),
     ]
     return " · ".join(parts)

@@ -115,7 +115,7 @@ def _rests_on(one: Gain, metric: str) -> str:
 
 
 def _from_to(found: Effect, metric: str) -> str:
-    return f"{text_of(metric, found.before_s)} – {text_of(metric, found.after_s)}"
+    return f"{text_of(metric, found.before_s)} → {text_of(metric, found.after_s)}"
 
 
 def beside_rows(

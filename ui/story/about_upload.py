@@ -139,4 +139,5 @@ def suggestions(item: BundleItem) -> str:
 
 def severity_help() -> str:
     """What the signs of the findings mean."""
-    return " · ".join(f"{sign} {t(SEVERITIES[severity])}" for severity, sign in _SIGNS.items())
+    signs = [f"{sign} {t(SEVERITIES[severity])}" for severity, sign in _SIGNS.items()]
+    return " · ".join([*signs, t("? columns whose meaning you can settle below")])

@@ -114,6 +114,8 @@ def _take(given: found.Given, seen: found.Seen, today: found.GpuOption) -> None:
         if any(one.source == source for one in state.handed_over()):
             st.button(t("No longer"), on_click=forget, key="reuse_forget", icon=":material/undo:")
             st.caption(parts.escape(t("Scenario and decision go by it. Source: {source}.", source=source)))
+        else:
+            st.caption(t("It also tells the decision which share of prompt tokens repeats."))
 
 
 def _evidence(metric: str, share: float, provenance: Provenance, source: str) -> Evidence:
