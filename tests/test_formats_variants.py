@@ -277,3 +277,10 @@ def test_a_latency_said_to_be_an_average_goes_before_the_length_of_the_run() -> 
     assert run.e2e is not None
     assert run.e2e.mean_s == pytest.approx(8.0)
     assert (run.num_prompts, run.failed, run.request_throughput_per_s) == (500, 2, 1.25)
+
+
+@pytest.mark.parametrize(("written", "share"), [("55.0", 0.55), ("0.55", 0.55), ("1.0", 1.0)])
+def test_kv_usage_beyond_one_is_per_cent(written: str, share: float) -> None:
+    text = table('vllm:gpu_cache_usage_perc{model_name="m"} ' + written, 'vllm:num_requests_running{model_name="m"} 3')
+    (snapshot,) = result_of(text, "metrics.txt").snapshots
+    assert snapshot.kv_usage_share == pytest.approx(share)

@@ -31,6 +31,8 @@ _SIGN = re.compile(r"^(?:vllm:|sglang:|trtllm[_:]|nv_trt_llm_|DCGM_FI_)[A-Za-z_]
 """A line that starts with a metric of one of these exporters."""
 MAX_NAME = 200
 """Signs kept of what a label says."""
+PERCENT = 100.0
+"""Full for a server that counts its KV usage in per cent, as ``gpu_cache_usage_perc`` says; others are full at 1."""
 _LOST_REASONS = ("abort", "error")
 _SETTINGS = {
     "block_size": "block_size",
@@ -207,8 +209,11 @@ def _capacity(written: float | None, settings: Mapping[str, str], index: Index) 
 
 
 def _usage(written: float | None, index: Index) -> float | None:
+    """A share, as engines write it whatever the name says; what goes beyond 1 can only be per cent."""
     used, blocks = _first(index, names.TRT_USED, sum), _first(index, names.TRT_BLOCKS, sum)
-    return used / blocks if written is None and used is not None and blocks else written
+    if written is None:
+        return used / blocks if used is not None and blocks else None
+    return written / PERCENT if written > 1 else written
 
 
 def _host_usage(written: float | None, index: Index) -> float | None:
