@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from calc.deployment import Deployment
 from calc.evidence import Evidence, Provenance
+from calc.messages import msg
 from calc.metrics import METRICS
 from calc.scenario import Scenario
 from calc.startup.match import short_name
@@ -115,3 +117,18 @@ def _figures(run: BenchmarkRun) -> Iterator[tuple[str, float | None]]:
                 yield f"{latency}_{statistic}_s", getattr(stats, f"{statistic}_s")
     yield "output_tokens_per_s", run.output_token_throughput_per_s
     yield "hit_rate_share", run.prefix_hit_share
+
+
+def of_model(
+    handed: tuple[Evidence, ...], engine: tuple[str | None, tuple[Evidence, ...]], scenario: Scenario
+) -> tuple[Evidence, ...]:
+    """Figures handed over, those of an engine with a caveat when it calls its model otherwise than the scenario.
+
+    Engines may be told to answer to any name, so another name is no proof of another model.
+    """
+    served, measured = engine
+    asked = scenario.deployment.model.name
+    if not served or short_name(served) == short_name(asked):
+        return handed
+    caveat = msg("the engine calls its model {served}, the scenario is about {asked}.", served=served, asked=asked)
+    return tuple(replace(one, caveats=(*one.caveats, caveat)) if one in measured else one for one in handed)

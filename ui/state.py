@@ -21,6 +21,7 @@ from data.case_measured import measured_text
 from data.case_prices import read_prices
 from data.own_hardware import OWN_PRICE, gpu_case, gpu_of, price_of, prices_of
 from data.own_text import one_line
+from data.run_evidence import of_model
 from data.store import OwnEntry
 from ui import fields, pricing, resources, text
 from ui.resources import Asked
@@ -28,7 +29,7 @@ from ui.text import t
 
 LANGUAGE_KEY = "lang"
 PASTED = "given by a user"
-SEEDED, PROBLEMS, MEASURED = "_seeded", "_link_problems", "_measured"
+SEEDED, PROBLEMS, MEASURED, SERVED = "_seeded", "_link_problems", "_measured", "_measured_model"
 OWN_PREFIX = "own:"
 """Ids of models and GPUs that the team added begin with this."""
 PRICE_TYPED, LOADED_PRICE = "_price_typed", "_price_loaded"
@@ -134,7 +135,7 @@ def current() -> Asked:
     """What the user asks now, with the figures of the real system that were handed over in this session."""
     now = values()
     asked = resources.ask(fields.to_case(now, _own_cases(now), _price_facts(now)))
-    measured = handed_over()
+    measured = of_model(handed_over(), st.session_state.get(SERVED, (None, ())), asked.scenario)
     return replace(asked, measured=measured) if measured else asked
 
 

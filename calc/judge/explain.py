@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from calc.evidence import Evidence, number
+from calc.evidence import Evidence, is_measured, number
 from calc.judge.actions import ACTIONS
 from calc.judge.decision import BOTTLENECK_NAMES, OUTCOME_NAMES, Finding, Outcome, Verdict, WhatIf
 from calc.judge.derived import LATENCIES
@@ -122,13 +122,16 @@ def _tightest(evidence: Mapping[str, Evidence]) -> str | None:
 
 def _against_target(evidence: Mapping[str, Evidence], latency: str, scenario: Scenario) -> Message:
     target = number(evidence, f"{latency}_slo_s") or 0.0
-    return msg(
-        "As it is, {latency} P{percentile:.0f} is {value} against a target of {target}.",
+    found = msg(
+        "{latency} P{percentile:.0f} is {value} against a target of {target}.",
         latency=latency.upper(),
         percentile=scenario.slo.percentile_share * 100,
         value=_seconds(target * (number(evidence, f"{latency}_target_ratio") or 0.0)),
         target=_seconds(target),
     )
+    if is_measured(evidence, f"{latency}_target_ratio"):
+        return msg("As measured, {found}", found=found)
+    return msg("As it is, {found}", found=found)
 
 
 def _seconds(value_s: float) -> Message:

@@ -51,7 +51,7 @@ def _texts(given: bytes, later: bytes | None, seconds: float | None, asked: Aske
     known = evidence(snapshot, between=later is not None)
     parts.answer(engine_view.sentence(snapshot), engine_view.figures(snapshot, kind), good=engine_view.calm(snapshot))
     shown.layers(desk.judged(known, snapshot.model, asked))
-    shown.offer(known, kind, "paste")
+    shown.offer(known, snapshot.model, kind, "paste")
     parts.section(t("Three layers"))
     parts.table(engine_view.rows(known, kind), key="engine_rows")
     shown.exported(snapshot, kind, "paste_items")

@@ -46,15 +46,15 @@ def _missing(decision: Decision) -> None:
 def rest(found: Diagnosed | None, engine: str, kind: str, key: str) -> None:
     """Below the courses: the hand-over, and every figure by layer."""
     if found is not None:
-        offer(evidence_of(found.window, engine), kind, key)
+        offer(evidence_of(found.window, engine), found.window.snapshot.model, kind, key)
         exported(found.window.snapshot, kind, f"{key}_items")
 
 
-def offer(measured: tuple[Evidence, ...], kind: str, key: str) -> None:
-    """The button that lets the decision rest on these figures."""
+def offer(measured: tuple[Evidence, ...], served: str | None, kind: str, key: str) -> None:
+    """The button that lets the decision rest on these figures of an engine that serves this model."""
     st.button(
         t("Use as evidence"), key=f"{key}_use", icon=":material/balance:", disabled=kind == "sample",
-        on_click=_take, args=(measured,),
+        on_click=_take, args=(measured, served),
         help=t("The decision and the review sheet of this session then rest on these figures.")
         if kind != "sample" else t("A made-up sample is no evidence."),
     )  # fmt: skip
@@ -63,8 +63,8 @@ def offer(measured: tuple[Evidence, ...], kind: str, key: str) -> None:
         parts.link("decision", t("Decision"))
 
 
-def _take(measured: tuple[Evidence, ...]) -> None:
-    state.put(**{state.MEASURED: measured})
+def _take(measured: tuple[Evidence, ...], served: str | None) -> None:
+    state.put(**{state.MEASURED: measured, state.SERVED: (served, measured)})
 
 
 def courses(line: Timeline, key: str) -> None:
