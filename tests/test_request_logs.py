@@ -380,3 +380,24 @@ def test_headers_say_their_field_and_unit(header: str) -> None:
     meaning = understand_header(header)
     assert meaning is not None
     assert (meaning.field, meaning.unit) == HEADERS[header]
+
+
+def test_a_large_table_read_in_two_halves_keeps_the_order_of_the_file(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "SMALL_BYTES", 1000)
+    text = GENERIC + "".join(f"{i // 3},{i},{i % 7}\n" for i in range(5000))
+    load(store, text)
+    assert [row["prompt_tokens"] for row in rows(store, "prompt_tokens")] == list(range(5000))
+    assert [row["request"] for row in rows(store, "request")] == list(range(5000))
+
+
+def test_a_bad_row_in_the_second_half_is_named_by_its_line_in_the_file(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "SMALL_BYTES", 1000)
+    lines = [f"{i},{i},1" for i in range(2000)]
+    lines[1500] = "1500,many,1"
+    log = request_log(store.database, load(store, GENERIC + "\n".join(lines) + "\n"))
+    assert (log.requests, log.problem_rows, log.problems[0]["line"]) == (1999, 1, 1502)
+    assert not list(store.database.incoming.glob("*.part"))

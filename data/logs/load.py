@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -13,12 +13,13 @@ import duckdb
 from calc.errors import InputError, UnreadableFile
 from calc.messages import msg
 from data.logs.given import GivenLog
+from data.logs.halves import cut_in_half
 from data.logs.incoming import Cancelled, Incoming, brought_in
 from data.logs.parquet import sample_of_parquet
 from data.logs.problems import Problems, problems_of, reason_of
 from data.logs.row import log_row
 from data.logs.sample import sample_of
-from data.logs.statements import Reading, earliest, insertion, session_roots, took
+from data.logs.statements import Reading, earliest, has_chats, insertion, session_roots, took
 from data.logs.understood import Understood, understood
 from data.store.database import Database, insert, utc_now
 from data.store.logs import AddedLog, restore_log
@@ -114,29 +115,40 @@ class _Load:
 
     def run(self) -> AddedLog:
         """The quick attempt, and where it fails the careful one."""
+        reading = Reading(log=self.log, incoming=self.incoming, careful=False)
         try:
-            return self._attempt(careful=False)
+            if not self._may_be_cut():
+                return self._attempt(reading)
+            with cut_in_half(self.incoming.path) as (path, lines):
+                return self._attempt(reading, reading.second_half(path, lines))
         except (duckdb.Error, _Careless):  # a cell or a line is not what the columns say
             pass
         try:
-            return self._attempt(careful=True)
+            return self._attempt(replace(reading, careful=True))
         except duckdb.Error as error:
             raise UnreadableFile(
                 msg("{file}: the log cannot be read ({reason}).", file=self.log.name, reason=reason_of(error))
             ) from error
 
-    def _attempt(self, *, careful: bool) -> AddedLog:
+    def _is_small(self) -> bool:
+        return self.incoming.path.stat().st_size <= SMALL_BYTES
+
+    def _may_be_cut(self) -> bool:
+        """A large table in which every line is a row and no row asks for an earlier one."""
+        lines = self.log.sample.container == "csv" and not self.incoming.quoted
+        return lines and not self._is_small() and not has_chats(self.log)
+
+    def _attempt(self, reading: Reading, rest: Reading | None = None) -> AddedLog:
         try:
             with self.db.loading() as cursor, self._watched(cursor):
-                return self._filled(cursor, Reading(log=self.log, incoming=self.incoming, careful=careful))
+                return self._filled(cursor, reading, rest)
         except duckdb.InterruptException as error:
             raise Cancelled from error
 
-    def _filled(self, cursor: duckdb.DuckDBPyConnection, reading: Reading) -> AddedLog:
-        small = self.incoming.path.stat().st_size <= SMALL_BYTES
-        start = earliest(cursor, reading, exact=small or reading.careful)
+    def _filled(self, cursor: duckdb.DuckDBPyConnection, reading: Reading, rest: Reading | None) -> AddedLog:
+        start = earliest(cursor, reading, exact=reading.careful or (rest is None and self._is_small()))
         problems = problems_of(cursor, reading) if reading.careful else Problems()
-        cursor.execute(insertion(reading, start), session_roots(cursor, reading))
+        cursor.execute(insertion(reading, start, rest), session_roots(cursor, reading))
         taken = took(cursor, self.incoming.log_id)
         if not taken.requests:
             self._refuse_empty(problems)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import duckdb
 
@@ -29,6 +30,18 @@ class Reading:
     log: Understood
     incoming: Incoming
     careful: bool
+    first_request: int = 0
+    """Number of its first row: of a second half, the rows before it (and empty lines, if any)."""
+
+    def second_half(self, path: Path, lines: int) -> Reading:
+        """The rest of a log that was cut after so many lines."""
+        sample = replace(self.log.sample, skip_lines=0)
+        return replace(
+            self,
+            log=replace(self.log, sample=sample),
+            incoming=replace(self.incoming, path=path),
+            first_request=lines - self.log.sample.skip_lines,
+        )
 
     @property
     def source(self) -> str:
@@ -80,13 +93,18 @@ def earliest(cursor: duckdb.DuckDBPyConnection, reading: Reading, *, exact: bool
     return start if start is not None and math.isfinite(start) else 0
 
 
-def insertion(reading: Reading, start: float) -> str:
-    """All requests into the table, numbered in the order of the file."""
+def insertion(reading: Reading, start: float, rest: Reading | None = None) -> str:
+    """All requests into the table, numbered in the order of the file; its two halves are read side by side."""
+    selected = " UNION ALL ".join(_selection(one, start) for one in (reading, rest) if one is not None)
+    return f"INSERT INTO log_requests {selected}"
+
+
+def _selection(reading: Reading, start: float) -> str:
     fields = {name: reading.field(name) for name in OPTIONAL}
-    if _has_chats(reading.log):
+    if has_chats(reading.log):
         fields["session_id"] = "CAST(? AS VARCHAR[])[row_number() OVER ()]"
     return (
-        f"INSERT INTO log_requests SELECT {text(reading.incoming.log_id)}, row_number() OVER () - 1, "
+        f"SELECT {text(reading.incoming.log_id)}, row_number() OVER () - 1 + {reading.first_request}, "
         f"({reading.time} - {start!r}) / {time_scale(reading.log)!r}, {reading.field('prompt_tokens')}, "
         f"{reading.field('output_tokens')}, {', '.join(fields.values())} FROM {reading.good_rows}"
     )
@@ -94,13 +112,14 @@ def insertion(reading: Reading, start: float) -> str:
 
 def session_roots(cursor: duckdb.DuckDBPyConnection, reading: Reading) -> list[Sequence[str]]:
     """The parameter of :func:`insertion`: for each request the first of its conversation, where the log has parents."""
-    if not _has_chats(reading.log):
+    if not has_chats(reading.log):
         return []
     query = f"SELECT {reading.field(CHAT)}, {reading.field(PARENT)} FROM {reading.good_rows}"
     return [conversation_roots(cursor.execute(query).fetchall())]
 
 
-def _has_chats(log: Understood) -> bool:
+def has_chats(log: Understood) -> bool:
+    """Whether conversations are told by the request that a request goes on from."""
     return {CHAT, PARENT} <= {column.field for column in log.columns}
 
 

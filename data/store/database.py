@@ -176,6 +176,8 @@ def _prepare(connection: duckdb.DuckDBPyConnection, path: Path | str, incoming: 
         loader = connection.cursor()
         loader.execute("SET enable_progress_bar = true")
         loader.execute("SET enable_progress_bar_print = false")
+        # Rows of a log carry their number: two halves of a file may come in side by side.
+        loader.execute("SET SESSION preserve_insertion_order = false")
         connection.execute("SET lock_configuration = true")
         migrate(connection, utc_now())
         sweep(incoming)
