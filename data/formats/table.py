@@ -148,7 +148,12 @@ def _refuse_open_quote(text: str, rows: Sequence[Row], name: str) -> None:
 def _refuse_size(rows: Sequence[Row], name: str) -> None:
     if len(rows) > MAX_ROWS:
         raise UnreadableFile(
-            msg("{file}: at most {limit:count} rows are read: split the table.", file=name, limit=MAX_ROWS)
+            msg(
+                "{file}: at most {limit:count} rows are read: split the table, or give a log of requests on the "
+                "Workload page under Logs.",
+                file=name,
+                limit=MAX_ROWS,
+            )
         )
     if any(len(row.cells) > MAX_COLUMNS for row in rows):
         raise UnreadableFile(

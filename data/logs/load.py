@@ -146,9 +146,11 @@ class _Load:
             raise Cancelled from error
 
     def _filled(self, cursor: duckdb.DuckDBPyConnection, reading: Reading, rest: Reading | None) -> AddedLog:
-        start = earliest(cursor, reading, exact=reading.careful or (rest is None and self._is_small()))
+        with self.db.reading() as in_order:  # what the loading cursor is not bound to
+            start = earliest(in_order, reading, exact=reading.careful or (rest is None and self._is_small()))
+            roots = session_roots(in_order, reading)
         problems = problems_of(cursor, reading) if reading.careful else Problems()
-        cursor.execute(insertion(reading, start, rest), session_roots(cursor, reading))
+        cursor.execute(insertion(reading, start, rest), roots)
         taken = took(cursor, self.incoming.log_id)
         if not taken.requests:
             self._refuse_empty(problems)
