@@ -53,7 +53,7 @@ def check(found: SimulationResult, slow: SteppedFleet) -> None:
     assert found.preemptions == sum(node.preemptions for node in slow.answering)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(fleets(split=False))
 def test_replicas_together_give_the_times_of_stepping(
     asked: tuple[RequestPlan, Fleet, SchedulerRules, StepCosts],
@@ -64,7 +64,7 @@ def test_replicas_together_give_the_times_of_stepping(
     check(found, slow)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(fleets(split=True))
 def test_split_prefill_gives_the_times_of_stepping(asked: tuple[RequestPlan, Fleet, SchedulerRules, StepCosts]) -> None:
     found = simulate_fleet(*asked, max_events=20_000)
@@ -89,7 +89,7 @@ def grouped(draw: st.DrawFn, *, split: bool) -> tuple[RequestPlan, Fleet, Schedu
     return plan, replace(fleet, routing=draw(st.sampled_from(POLICIES))), rules, costs
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(grouped(split=False))
 def test_prefixes_are_found_where_a_list_of_free_blocks_keeps_them(
     asked: tuple[RequestPlan, Fleet, SchedulerRules, StepCosts],
@@ -111,7 +111,7 @@ def test_prefill_replicas_share_prefixes_too(asked: tuple[RequestPlan, Fleet, Sc
     check(found, slow)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(scenarios(), st.floats(0.01, 3.0))
 def test_a_run_cut_into_pieces_is_the_whole_run(
     scenario: tuple[RequestPlan, SchedulerRules, StepCosts], piece_s: float

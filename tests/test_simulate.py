@@ -171,19 +171,19 @@ def compare(scenario: Scenario) -> None:
         assert fast.fetch_s == pytest.approx([one.fetch_wait for one in slow.requests], rel=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(scenarios())
 def test_leaping_gives_the_times_of_stepping(scenario: Scenario) -> None:
     compare(scenario)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(rich_scenarios())
 def test_leaping_gives_the_times_of_stepping_whatever_is_on(scenario: Scenario) -> None:
     compare(scenario)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(rich_scenarios())
 def test_every_request_ends_once_and_every_block_comes_back(scenario: Scenario) -> None:
     plan, rules, steps = scenario
