@@ -23,7 +23,7 @@ run: .venv/.run
 	@echo "Starting Plimsoll; Ctrl-C stops it."
 	@$(BIN)/streamlit run app.py --server.port $(PORT)
 
-# With make -j2 the simulator compiles while the code is checked.
+# make -j2 test lets the simulator compile while the code is checked.
 test: check .venv/.run
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 

@@ -20,7 +20,6 @@ TOKEN_VARIABLE = "PLIMSOLL_API_TOKEN"
 DEFAULT_KEEP_DAYS = 30
 DEFAULT_UPLOAD_MB = 200
 """As large as an upload on the page."""
-SECTIONS = ("engines", "logs", "api", "recording")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,6 +124,10 @@ def _replaced(made: bytes, old: bytes, new: bytes, member: str = "xl/worksheets/
 ENTITY = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">]><worksheet'
 BROKEN: dict[str, tuple[bytes, str]] = {
     "entities": (_replaced(content(book()), b"<worksheet", ENTITY), "document type"),
+    "entities in UTF-16": (
+        _replaced(content(book()), b"<worksheet", ENTITY.decode().encode("utf-16-le")),
+        "document type",
+    ),
     "XML cut short": (_replaced(content(book()), b"</sheetData>", b""), "damaged"),
     "half a file": (content(book())[:2000], "breaks off"),
     "a bomb": (_replaced(content(book()), b"</sheetData>", b" " * 90_000_000 + b"</sheetData>"), "at most"),

@@ -9,7 +9,7 @@ import numpy as np
 from calc.reuse import stack
 from calc.reuse.answers import turns
 from calc.reuse.found import FoundRows
-from calc.reuse.trace import BlockTrace, FloatArray, IntArray
+from calc.reuse.trace import BlockTrace, IntArray
 
 AWAY_QUANTILES = (0.5, 0.9, 0.99)
 
@@ -62,12 +62,3 @@ def stay_s(trace: BlockTrace, capacity_blocks: int) -> float | None:
     ages = stack.residence(trace.offsets, trace.block_ids, trace.unique_blocks, trace.arrival_s, at)[:, 0]
     full = ages[~np.isnan(ages)]
     return float(np.median(full)) if len(full) else None
-
-
-def reuse_intervals_s(trace: BlockTrace) -> FloatArray | None:
-    """Seconds since its last use of every block found in a cache without end; None without times."""
-    if trace.arrival_s is None:
-        return None
-    return np.asarray(
-        stack.ages_of_found(trace.offsets, trace.block_ids, trace.looked_up, trace.unique_blocks, trace.arrival_s)
-    )

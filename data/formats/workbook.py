@@ -33,7 +33,7 @@ MAX_MERGED = 10_000
 """Most merged areas of a sheet that are filled in."""
 _MAX_TITLE = 40
 _PARTS = frozenset({"[Content_Types].xml", "xl/workbook.xml"})
-_DECLARATIONS = (b"<!DOCTYPE", "<!DOCTYPE".encode("utf-16-le"))
+_DECLARATIONS = (b"<!DOCTYPE", *("<!DOCTYPE".encode(utf_16) for utf_16 in ("utf-16-le", "utf-16-be")))
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 _MIDNIGHT = "T00:00:00"
 _UNDECIDED = re.compile(r"-?\d{1,3}\.\d{3}")
@@ -83,7 +83,10 @@ def open_workbook(content: bytes, name: str) -> tuple[Document, ...]:
 def _refuse_entities(archive: zipfile.ZipFile, name: str) -> None:
     """No workbook declares a document type; those that do want to exhaust memory or to read other files."""
     for member in archive.infolist():
-        if member.filename.endswith((".xml", ".rels")) and b"<!DOCTYPE" in member_bytes(archive, member, name):
+        if not member.filename.endswith((".xml", ".rels")):
+            continue
+        content = member_bytes(archive, member, name)
+        if any(declaration in content for declaration in _DECLARATIONS):
             raise UnreadableFile(
                 msg(
                     "{file}: an Excel workbook was expected, this one declares a document type: save it again.",

@@ -15,9 +15,6 @@ from ui.story import about_validity
 from ui.text import t
 
 CONFIRMED_BY, REASON = "confirmed_by", "confirm_reason"
-ROWS_SHOWN = 12
-"""More rows scroll inside the table."""
-TABLE_PIXELS = 460
 LONG, MANY_ROWS = 400, 9
 """Pixels of a table of more rows than that; the rest scrolls."""
 

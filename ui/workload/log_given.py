@@ -19,7 +19,6 @@ from ui.workload.desk import LogJob
 
 MAX_UPLOAD_MB = 200
 TYPES = ["csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet", "gz"]
-SAID = "_log_said"
 
 
 def show() -> None:
